@@ -1,0 +1,54 @@
+"""The Celery app: two queues, a static schedule, and the bell that `doorbell` rings."""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+from celery.signals import worker_ready
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+import django
+
+django.setup()
+
+from django.conf import settings
+
+from config import broker
+from refunds import doorbell
+
+app = Celery("aftersend")
+app.conf.update(
+    broker_url=settings.BROKER_URL,
+    task_queues=broker.queues(),
+    task_default_queue="lookups",
+    task_routes={
+        "refunds.tasks.send": {"queue": "money"},
+        "refunds.tasks.*": {"queue": "lookups"},
+        "reconciliation.tasks.*": {"queue": "lookups"},
+    },
+    **broker.settings_for(settings.BROKER_URL),
+)
+app.conf.beat_schedule = {
+    "ring for what is ready to send": {"task": "refunds.tasks.sweep_ready", "schedule": 5.0},
+    "end leases": {"task": "reconciliation.tasks.end_leases", "schedule": 5.0},
+    "ring for due lookups": {"task": "reconciliation.tasks.sweep_due", "schedule": 1.0},
+    "probe paused accounts": {"task": "reconciliation.tasks.probe_accounts", "schedule": 5.0},
+    "expire proposals": {"task": "refunds.tasks.expire", "schedule": 60.0},
+    "compare with the witness": {"task": "refunds.tasks.check_witness", "schedule": 60.0},
+}
+app.autodiscover_tasks(["refunds", "reconciliation"])
+
+
+def ring(task: str, operation_id: str, after_seconds: float) -> None:
+    """Put one message on the queue; a broker that is away raises kombu's OperationalError."""
+    app.send_task(task, args=[operation_id], countdown=after_seconds or None, retry=False)
+
+
+doorbell.connect(ring)
+
+
+@worker_ready.connect
+def _check_witness_at_start(**_: object) -> None:
+    app.send_task("refunds.tasks.check_witness", retry=False)

@@ -1,0 +1,134 @@
+"""The environment, read once and checked: a wrong or missing value ends the start with a sentence."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+class Environment(BaseSettings):
+    """Every setting by its environment variable (contract of names: README, Settings)."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="AFTERSEND_", hide_input_in_errors=True, extra="ignore"
+    )
+
+    env: Literal["demo", "test", "production"] = "demo"
+    secret_key: str = ""
+    key_pepper: str = ""
+    database_url: str = Field("", validation_alias="DATABASE_URL")
+    celery_broker_url: str = Field("", validation_alias="CELERY_BROKER_URL")
+    cache_url: str = Field("", validation_alias="CACHE_URL")
+    hosts: str = "localhost,127.0.0.1"
+    base_url: str = ""
+    port: int = Field(8000, ge=1, le=65535)
+    providers: Path | None = None
+    allow_loopback_providers: bool | None = None
+    link_hosts: str = ""
+    policy_file: Path = BASE_DIR / "policy.toml"
+    run_dir: Path = BASE_DIR / ".run"
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    sandbox_url: str = ""
+    sandbox_token: str = ""
+    limits: dict[str, float | int | tuple[int, ...]] = Field(default_factory=dict)
+
+    @field_validator("run_dir", "policy_file")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value if value.is_absolute() else BASE_DIR / value
+
+    @model_validator(mode="after")
+    def _complete_for_production(self) -> Environment:
+        if self.env != "production":
+            return self
+        missing = [
+            name
+            for name, value in {
+                "AFTERSEND_SECRET_KEY": self.secret_key,
+                "AFTERSEND_KEY_PEPPER": self.key_pepper,
+                "DATABASE_URL": self.database_url,
+                "CELERY_BROKER_URL": self.celery_broker_url,
+                "CACHE_URL": self.cache_url,
+                "AFTERSEND_BASE_URL": self.base_url,
+            }.items()
+            if not value
+        ]
+        if missing:
+            raise ValueError(f"in production these must be set: {', '.join(missing)}")
+        for name, value in (("SECRET_KEY", self.secret_key), ("KEY_PEPPER", self.key_pepper)):
+            if len(value) < 50:
+                raise ValueError(f"AFTERSEND_{name} needs 50 characters or more")
+        if self.allow_loopback_providers:
+            raise ValueError("AFTERSEND_ALLOW_LOOPBACK_PROVIDERS is refused in production")
+        if self.limits:
+            raise ValueError("AFTERSEND_LIMITS shortens the engine's constants; not in production")
+        return self
+
+    @cached_property
+    def loopback_providers(self) -> bool:
+        """Demo and tests talk to the sandbox on this machine; production never does."""
+        return self.env != "production"
+
+    @cached_property
+    def secrets(self) -> tuple[str, str]:
+        """(secret key, pepper); outside production made once and kept in the run folder."""
+        if self.secret_key and self.key_pepper:
+            return self.secret_key, self.key_pepper
+        if self.env == "test":
+            return "test-" * 12, "pepper-" * 9
+        from config.demo_secrets import kept_secrets
+
+        kept = kept_secrets(self.run_dir)
+        return self.secret_key or kept["secret_key"], self.key_pepper or kept["key_pepper"]
+
+
+def load() -> Environment:
+    """The checked environment; ends the process with one sentence per wrong value."""
+    try:
+        return Environment()
+    except ValidationError as error:
+        lines = []
+        for item in error.errors():
+            name = ".".join(str(part) for part in item["loc"])
+            label = (
+                f"AFTERSEND_{name.upper()}: " if name and name.islower() else name and f"{name}: "
+            )
+            lines.append(f"  {label}{item['msg'].removeprefix('Value error, ')}")
+        raise SystemExit("The settings are not usable:\n" + "\n".join(lines)) from None
+
+
+def database(url: str) -> dict[str, object]:
+    """Django's database settings from a postgresql:// URL; raises ValueError for another kind."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgres", "postgresql"):
+        raise ValueError("DATABASE_URL must begin with postgresql://")
+    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    host = query.pop("host", parts.hostname or "")
+    port = query.pop("port", str(parts.port or ""))
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": host,
+        "PORT": port,
+        "OPTIONS": dict(query),
+    }
+
+
+def provider_keys(environ: dict[str, str] | None = None) -> dict[str, str]:
+    """Credentials by account: AFTERSEND_PROVIDER_STRIPE_EU_KEY -> {"stripe-eu": ...}."""
+    found = {}
+    for name, value in (environ if environ is not None else dict(os.environ)).items():
+        if name.startswith("AFTERSEND_PROVIDER_") and name.endswith("_KEY") and value:
+            account = name.removeprefix("AFTERSEND_PROVIDER_").removesuffix("_KEY")
+            found[account.lower().replace("_", "-")] = value
+    return found

@@ -1,0 +1,155 @@
+"""Django's settings: wiring only. Values come from `config.env`."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.utils.csp import CSP
+
+from config import embedded, env, logs
+from refunds.domain.limits import Limits
+
+ENV = env.load()
+BASE_DIR = env.BASE_DIR
+PRODUCTION = ENV.env == "production"
+TESTING = ENV.env == "test"
+
+SECRET_KEY, KEY_PEPPER = ENV.secrets
+DEBUG = False
+ALLOWED_HOSTS = ["testserver", *ENV.hosts.split(",")] if TESTING else ENV.hosts.split(",")
+BASE_URL = ENV.base_url or f"http://localhost:{ENV.port}"
+CSRF_TRUSTED_ORIGINS = [BASE_URL]
+
+HOME = embedded.home_for(BASE_DIR, ENV.run_dir, "test" if TESTING else "demo")
+_database = embedded.Postgres(HOME, durable=not TESTING)
+_broker = embedded.Valkey(HOME)
+DATABASE_URL = ENV.database_url or _database.url("aftersend")
+BROKER_URL = ENV.celery_broker_url or _broker.url()
+
+DATABASES: dict[str, Any] = {"default": env.database(DATABASE_URL)}
+DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+DATABASES["default"]["OPTIONS"] |= {
+    # T23: nothing waits for ever; a lock that does not come in 2 s is a clear error.
+    "options": "-c statement_timeout=5000 -c lock_timeout=2000 -c timezone=UTC",
+    "connect_timeout": 3,
+}
+CACHES: dict[str, Any] = {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+    if TESTING
+    else {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": ENV.cache_url or _broker.cache_url(),
+    }
+}
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.postgres",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "refunds",
+    "reconciliation",
+    "review",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "review.middleware.ConsoleHeaders",
+]
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": False,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.csp",
+                "django.contrib.auth.context_processors.auth",
+                "review.context.console",
+            ],
+            "builtins": ["review.templatetags.console"],
+            "libraries": {"console": "review.templatetags.console"},
+        },
+    }
+]
+
+AUTH_USER_MODEL = "refunds.Person"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "sign_in"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "sign_in"
+if TESTING:
+    PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+SESSION_COOKIE_AGE = 43_200
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_HTTPONLY = True
+CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "review.views.errors.csrf_failure"
+SECURE_CSP = {
+    "default-src": [CSP.NONE],
+    "script-src": [CSP.SELF, CSP.NONCE],
+    "style-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],
+    "connect-src": [CSP.SELF],
+    "form-action": [CSP.SELF],
+    "base-uri": [CSP.NONE],
+    "frame-ancestors": [CSP.NONE],
+    "object-src": [CSP.NONE],
+}
+if PRODUCTION:
+    SECURE_SSL_REDIRECT = True
+    SECURE_HSTS_SECONDS = 31_536_000
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    SECURE_HSTS_PRELOAD = True
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
+    SESSION_COOKIE_NAME = "__Host-session"
+    CSRF_COOKIE_NAME = "__Host-csrf"
+
+STATIC_URL = "static/"
+STATIC_ROOT = ENV.run_dir / "static"
+STORAGES: dict[str, Any] = {
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if PRODUCTION
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    }
+}
+WHITENOISE_USE_FINDERS = not PRODUCTION
+
+LANGUAGE_CODE = "en-gb"
+USE_I18N = False
+TIME_ZONE = "UTC"
+USE_TZ = True
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
+LOGGING = logs.configuration(ENV.log_level)
+
+POLICY_FILE = ENV.policy_file
+PROVIDERS_FILE = ENV.providers
+PROVIDER_KEYS = env.provider_keys()
+ALLOW_LOOPBACK_PROVIDERS = ENV.loopback_providers
+SANDBOX_URL = ENV.sandbox_url
+SANDBOX = bool(ENV.sandbox_url) or not PRODUCTION
+LINK_HOSTS = tuple(filter(None, [urlsplit(BASE_URL).hostname, *ENV.link_hosts.split(",")]))
+WITNESS_DIR = ENV.run_dir / "witness"
+LIMITS = Limits(**ENV.limits)  # type: ignore[arg-type]  # values are checked by the dataclass users

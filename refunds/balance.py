@@ -1,0 +1,46 @@
+"""The money guard as people see it: what is captured, gone, held, and what changed since."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Sum
+
+from refunds.domain import states
+from refunds.models import Operation, Order, Payment
+
+
+def approved_not_held_minor(payment: Payment, *, besides: Operation | None = None) -> int:
+    """Sum of authorized operations of the payment that hold nothing yet, in minor units.
+
+    Read under the payment's lock by the approval, so that two approvals cannot both count on
+    the same money.
+    """
+    waiting = Operation.objects.filter(
+        order_id=payment.order_id, payment=payment, state=states.AUTHORIZED
+    ).exclude(reservation__state="held")
+    if besides is not None:
+        waiting = waiting.exclude(pk=besides.pk)
+    return waiting.aggregate(total=Sum("amount_minor"))["total"] or 0
+
+
+def snapshot(order: Order, payment: Payment) -> dict[str, Any]:
+    """The refundable facts an approver sees, as stored with the approval."""
+    return {
+        "order_version": order.version,
+        "currency": payment.currency,
+        "captured_minor": payment.captured_minor,
+        "refunded_minor": payment.refunded_minor,
+        "held_minor": payment.held_minor,
+        "available_minor": payment.available_minor,
+        "payment_state": payment.state,
+        "payment_halted": payment.halted,
+        "frozen": order.frozen,
+        "customer_ref": order.customer_ref,
+        "return_state": order.return_state,
+    }
+
+
+def changed_fields(then: dict[str, Any], now: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """(field, then, now) of every fact that differs, in the order of the snapshot."""
+    return [(name, then.get(name), now[name]) for name in now if then.get(name) != now[name]]

@@ -1,0 +1,157 @@
+"""The send: claim and record, write once, record the answer. Two commits, no transaction between.
+
+Any error at the claim's commit means: do not send. Whatever happens after it leaves an attempt
+that its lease turns into *unknown*; nothing here ever puts an operation back in the queue.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from datetime import timedelta
+
+import structlog
+from django.conf import settings
+from django.utils import timezone
+
+from refunds import approvals, witness
+from refunds.domain import states
+from refunds.domain.errors import ClaimRefused
+from refunds.domain.outcome import Expected, RawAnswer
+from refunds.ledger import Claim, claim, record_answer
+from refunds.ledger.sending import pause
+from refunds.models import Operation, Quarantine, SendingStop
+from refunds.providers import http, registry
+from refunds.providers.base import Account
+from refunds.why import lapse_cause
+
+log = structlog.get_logger(__name__)
+
+
+def worker_name() -> str:
+    """Who sends, for the trail: host and process."""
+    return f"dispatcher:{socket.gethostname()}:{os.getpid()}"
+
+
+def send(operation_id: str) -> str:
+    """Send one authorized operation, if it may be sent now. Returns what happened, in a word.
+
+    `gone` (not authorized any more), `waiting` (paused, halted or not due), `lapsed` (the approval
+    no longer applies), or the event that the answer caused. Raises CommitUnknown when the claim
+    was not confirmed: nothing was sent then.
+    """
+    operation = Operation.objects.select_related("order", "payment").filter(pk=operation_id).first()
+    if operation is None or operation.state != states.AUTHORIZED:
+        return "gone"
+    account = registry.account(operation.provider_account)
+    if not account.credential:
+        return _without_credential(operation, account)
+    # S counts from before the commit (rule 7).
+    deadline = time.monotonic() + settings.LIMITS.send_deadline_seconds
+    try:
+        won = claim(
+            operation.pk,
+            worker=worker_name(),
+            identity=account.identity(),
+            contract_hash=account.contract.hash(),
+            limits=settings.LIMITS,
+        )
+    except ClaimRefused:
+        return _not_claimed(operation)
+    witness.note(won.operation_id, won.fence)
+    return _submit(operation, account, won, deadline)
+
+
+def _submit(operation: Operation, account: Account, won: Claim, deadline: float) -> str:
+    adapter = registry.adapter(account)
+    started_at = timezone.now()
+    raw = http.call(
+        adapter.create(account, bytes(operation.body), operation.provider_key),
+        total_seconds=settings.LIMITS.call_total_seconds,
+        body_bytes_max=settings.LIMITS.answer_bytes_max,
+        send_deadline=deadline,
+    )
+    answer = adapter.read_answer(raw, expected_of(operation))
+    recorded = record_answer(
+        won,
+        answer,
+        raw,
+        account=account.name,
+        contract=account.contract,
+        limits=settings.LIMITS,
+        started_at=started_at,
+        worker=worker_name(),
+        own_fault=_late(raw, deadline),
+    )
+    log.info(
+        "answer_recorded",
+        operation=str(operation.pk),
+        attempt=won.no,
+        outcome=str(answer.outcome),
+        event_name=recorded.event,
+        status=raw.status,
+    )
+    return recorded.event or "late"
+
+
+def _late(raw: RawAnswer, deadline: float) -> bool:
+    return (
+        raw.first_byte_at is None and raw.connected_at is not None and (time.monotonic() > deadline)
+    )
+
+
+def expected_of(operation: Operation) -> Expected:
+    """What the provider's record of this operation must say."""
+    return Expected(
+        marker=operation.marker,
+        payment_ref=operation.payment.ref,
+        amount_minor=operation.amount_minor,
+        currency=operation.currency,
+    )
+
+
+def _without_credential(operation: Operation, account: Account) -> str:
+    """Known not sent: no claim is made, so nothing becomes unknown; the page says the cause."""
+    pause(
+        account.name,
+        kind="credential",
+        reason=f"No credential is set for {account.name}. Nothing was sent.",
+        by="dispatcher",
+    )
+    _wait(operation)
+    return "waiting"
+
+
+def _not_claimed(operation: Operation) -> str:
+    """The claim found no row: end a stale approval, or leave it for the next sweep."""
+    cause = lapse_cause(operation.pk)
+    if cause is not None:
+        lapsed = approvals.lapse(operation.pk, cause=cause)
+        return "lapsed" if lapsed is not None else "gone"
+    operation.refresh_from_db()
+    if operation.state != states.AUTHORIZED:
+        return "gone"
+    _wait(operation)
+    return "waiting"
+
+
+def _wait(operation: Operation) -> None:
+    """Look again soon; only a clock moves, so no event."""
+    soon = timezone.now() + timedelta(seconds=settings.LIMITS.waiting_seconds)
+    if operation.not_before and operation.not_before > timezone.now():
+        soon = operation.not_before
+    Operation.objects.filter(pk=operation.pk, state=states.AUTHORIZED).update(due_at=soon)
+
+
+def ready(batch_max: int) -> list[str]:
+    """Ids of authorized operations that are due, oldest first; none while everything is stopped."""
+    if (
+        SendingStop.objects.filter(ended_at=None).exists()
+        or Quarantine.objects.filter(lifted_at=None).exists()
+    ):
+        return []
+    due = Operation.objects.filter(
+        state=states.AUTHORIZED, due_at__lte=timezone.now(), halted=False
+    ).order_by("due_at", "pk")
+    return [str(pk) for pk in due.values_list("pk", flat=True)[:batch_max]]

@@ -1,0 +1,34 @@
+"""The engine's own constants, with their defaults. Durations are seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Values that a test or demo environment may shorten; the rules stay the same."""
+
+    send_deadline_seconds: float = 2
+    call_total_seconds: float = 30
+    lease_seconds: float = 60
+    skew_seconds: int = 5
+    send_delay_seconds: float = 10
+    not_sent_backoff_seconds: tuple[int, ...] = (5, 30, 120, 600)
+    not_sent_in_row_max: int = 3
+    probe_after_seconds: int = 60
+    probe_again_seconds: int = 300
+    answer_bytes_max: int = 262_144
+    inconclusive_lookups_max: int = 3
+    escalation_age_seconds: int = 86_400
+    poison_failures_max: int = 3
+    lookup_with_case_seconds: int = 3600
+    sweep_batch_max: int = 200
+    lookup_pages_max: int = 50
+    check_now_seconds: int = 10
+    waiting_seconds: int = 10
+
+    def backoff(self, attempts_so_far: int) -> int:
+        """Seconds to wait after the n-th attempt (1, 2, ...) that was not executed."""
+        steps = self.not_sent_backoff_seconds
+        return steps[min(max(attempts_so_far, 1), len(steps)) - 1]

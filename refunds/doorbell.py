@@ -1,0 +1,42 @@
+"""A message is a bell: "look at operation 41". Losing every one of them costs latency only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+from django.db import transaction
+
+log = structlog.get_logger(__name__)
+
+Bell = Callable[[str, str, float], None]
+_bells: list[Bell] = []
+
+
+def connect(bell: Bell) -> None:
+    """Give the callable that puts (task name, operation id, delay in seconds) on a queue."""
+    _bells[:] = [bell]
+
+
+def ring_send(operation_id: object, after_seconds: float = 0) -> None:
+    """After the commit: tell a worker of the money queue that this operation may be ready."""
+    _ring_on_commit("refunds.tasks.send", operation_id, after_seconds)
+
+
+def ring_lookup(operation_id: object, after_seconds: float = 0) -> None:
+    """After the commit: tell a worker of the lookup queue that this operation is due."""
+    _ring_on_commit("reconciliation.tasks.look_up", operation_id, after_seconds)
+
+
+def _ring_on_commit(task: str, operation_id: object, after_seconds: float) -> None:
+    transaction.on_commit(lambda: _ring(task, str(operation_id), after_seconds))
+
+
+def _ring(task: str, operation_id: str, after_seconds: float) -> None:
+    for bell in _bells:
+        try:
+            bell(task, operation_id, after_seconds)
+        except Exception as error:
+            # Whatever the broker's library raises, the decision is committed and the sweep
+            # finds it within seconds; failing the caller's request would say the opposite.
+            log.warning("bell_not_heard", task=task, operation=operation_id, error=repr(error))

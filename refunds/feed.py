@@ -1,0 +1,276 @@
+"""Orders as the merchant feeds them: one snapshot in, all of it or nothing of it.
+
+An upsert never removes; what is not named stays. `version`, `frozen`, refunded and held are
+ours and cannot be fed. Equal facts leave the version alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from refunds.domain import money
+from refunds.domain.errors import Refusal
+from refunds.domain.fingerprint import digest
+from refunds.ledger import Actor, bump
+from refunds.ledger.external import learn_external
+from refunds.models import Order, OrderMove, Payment, ProviderAccount
+from refunds.providers import registry
+from refunds.text import check_links, check_text
+
+PAYMENT_STATES = ("uncaptured", "captured", "disputed", "reversed")
+# Facts of an order that move its version; the rest is shown, never interpreted.
+_REFUNDABLE_FACTS = ("currency", "customer_ref", "return_state")
+_SHOWN_FACTS = ("fulfilment_state", "placed_at", "lines", "facts", "links")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaymentSnapshot:
+    """A payment as fed; `captured_minor` in minor units of the order's currency."""
+
+    ref: str
+    provider_account: str
+    state: str
+    captured_minor: int
+    captured_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalRefund:
+    """A refund that was made elsewhere, as the merchant knows it."""
+
+    payment_ref: str
+    provider_refund_ref: str
+    amount_minor: int
+    provider_status: str
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderSnapshot:
+    """One order as fed. None means: not named, leave what is there."""
+
+    ref: str
+    currency: str
+    feed_seq: int | None = None
+    facts_as_of: datetime | None = None
+    customer_ref: str | None = None
+    return_state: str | None = None
+    fulfilment_state: str | None = None
+    placed_at: datetime | None = None
+    lines: list[dict[str, Any]] | None = None
+    facts: list[dict[str, Any]] | None = None
+    links: dict[str, str] | None = None
+    payments: tuple[PaymentSnapshot, ...] = ()
+    external_refunds: tuple[ExternalRefund, ...] = ()
+
+    def content_digest(self) -> bytes:
+        """What makes two snapshots of one sequence number the same snapshot."""
+        return digest(_plain({name: getattr(self, name) for name in self.__slots__}))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, PaymentSnapshot | ExternalRefund):
+        return {name: _plain(getattr(value, name)) for name in value.__slots__}
+    return value
+
+
+@dataclass(slots=True)
+class Fed:
+    """What an upsert did."""
+
+    order: Order
+    created: bool
+    changed: bool = False
+    changes: dict[str, list[Any]] = field(default_factory=dict)
+
+
+def upsert(snapshot: OrderSnapshot, *, by: str) -> Fed:
+    """Store one snapshot. Raises Refusal: older_snapshot, snapshot_conflict, payment_moved,
+    account_unknown, currency_unknown and the amount and text refusals; nothing is changed then.
+    """
+    _check(snapshot)
+    try:
+        with transaction.atomic():
+            return _store(snapshot, Actor("feed", by))
+    except IntegrityError as error:
+        if "orders_ref" not in str(error):
+            raise
+        # Two first snapshots of one order at once: the other one made it; ours is an update now.
+        with transaction.atomic():
+            return _store(snapshot, Actor("feed", by))
+
+
+def _check(snapshot: OrderSnapshot) -> None:
+    money.exponent(snapshot.currency)
+    for name in ("ref", "customer_ref", "return_state", "fulfilment_state"):
+        check_text(getattr(snapshot, name) or "", field=name, length_max=128)
+    check_links(snapshot.links or {}, settings.LINK_HOSTS)
+    for payment in snapshot.payments:
+        if payment.provider_account not in registry.accounts():
+            raise Refusal(
+                "account_unknown",
+                f"{payment.provider_account!r} is not a provider account of this installation.",
+                what_to_do=f"Use one of: {', '.join(sorted(registry.accounts()))}.",
+                field="provider_account",
+            )
+        if payment.state not in PAYMENT_STATES:
+            raise Refusal(
+                "payment_state_unknown",
+                f"{payment.state!r} is not a payment state.",
+                what_to_do=f"Use one of: {', '.join(PAYMENT_STATES)}.",
+                field="state",
+            )
+        if payment.captured_minor < 0 or payment.captured_minor > money.AMOUNT_MINOR_MAX:
+            raise Refusal(
+                "amount_too_large" if payment.captured_minor > 0 else "amount_negative",
+                f"captured_minor of {payment.ref} is {payment.captured_minor}.",
+                what_to_do="Send minor units from 0 to 999999999999.",
+                field="captured_minor",
+            )
+
+
+def _store(snapshot: OrderSnapshot, by: Actor) -> Fed:
+    order = Order.objects.select_for_update().filter(ref=snapshot.ref).first()
+    created = order is None
+    if order is None:
+        order = _first_seen(snapshot, by)
+    elif not _is_newer(order, snapshot):
+        return Fed(order, created=False)
+    fed = Fed(order, created=created)
+    _facts_of_order(order, snapshot, fed)
+    for payment in snapshot.payments:
+        _payment(order, payment, fed)
+    order.save(
+        update_fields=[
+            *_REFUNDABLE_FACTS,
+            *_SHOWN_FACTS,
+            "feed_seq",
+            "facts_as_of",
+            "snapshot_digest",
+        ]
+    )
+    learned = [_external(order, refund, by) for refund in snapshot.external_refunds]
+    fed.changed = created or bool(fed.changes) or any(learned)
+    if not created and (fed.changes or any(learned)):
+        cause = "feed" if fed.changes else "external"
+        detail = fed.changes | {"external": [ref for ref in learned if ref]}
+        bump(order, cause, by=by, detail=detail)
+    return fed
+
+
+def _first_seen(snapshot: OrderSnapshot, by: Actor) -> Order:
+    order = Order.objects.create(ref=snapshot.ref, currency=snapshot.currency)
+    OrderMove.objects.create(
+        order=order, version=1, cause="first_seen", actor=by.name, at=timezone.now()
+    )
+    return order
+
+
+def _is_newer(order: Order, snapshot: OrderSnapshot) -> bool:
+    """Whether to apply; False for the same snapshot again. Raises for older or conflicting."""
+    new: Any
+    old: Any
+    if snapshot.feed_seq is not None:
+        new, old = snapshot.feed_seq, order.feed_seq
+    else:
+        new, old = snapshot.facts_as_of, order.facts_as_of
+    if new is None or old is None or new > old:
+        return True
+    if new < old:
+        raise Refusal(
+            "older_snapshot",
+            f"Order {order.ref} already holds a newer snapshot ({old}); this one is {new}.",
+            status=409,
+            what_to_do="Send the current facts with a higher feed_seq or facts_as_of.",
+            field="feed_seq" if snapshot.feed_seq is not None else "facts_as_of",
+        )
+    if bytes(order.snapshot_digest or b"") == snapshot.content_digest():
+        return False
+    raise Refusal(
+        "snapshot_conflict",
+        f"Order {order.ref} holds other facts under the same sequence {old}.",
+        status=409,
+        what_to_do="Raise feed_seq (or facts_as_of) whenever a fact changes.",
+        field="feed_seq" if snapshot.feed_seq is not None else "facts_as_of",
+    )
+
+
+def _facts_of_order(order: Order, snapshot: OrderSnapshot, fed: Fed) -> None:
+    for name in _REFUNDABLE_FACTS:
+        value = getattr(snapshot, name)
+        if value is not None and value != getattr(order, name):
+            if not fed.created:
+                fed.changes[name] = [getattr(order, name), value]
+            setattr(order, name, value)
+    for name in (*_SHOWN_FACTS, "feed_seq", "facts_as_of"):
+        value = getattr(snapshot, name)
+        if value is not None:
+            setattr(order, name, value)
+    order.snapshot_digest = snapshot.content_digest()
+
+
+def _payment(order: Order, snapshot: PaymentSnapshot, fed: Fed) -> None:
+    account, ref = snapshot.provider_account, snapshot.ref
+    payment = Payment.objects.select_for_update().filter(provider_account=account, ref=ref).first()
+    if payment is None:
+        ProviderAccount.objects.get_or_create(name=account)
+        Payment.objects.create(
+            order=order,
+            provider_account=account,
+            ref=ref,
+            currency=order.currency,
+            state=snapshot.state,
+            captured_minor=snapshot.captured_minor,
+            captured_at=snapshot.captured_at,
+        )
+        fed.changes[f"payment {ref}"] = [None, snapshot.captured_minor]
+        return
+    if payment.order_id != order.pk or payment.currency != order.currency:
+        raise Refusal(
+            "payment_moved",
+            f"Payment {ref} belongs to another order or currency.",
+            status=409,
+            what_to_do="A payment never moves; check the order reference.",
+            field="payments",
+        )
+    for name in ("state", "captured_minor"):
+        value = getattr(snapshot, name)
+        if value != getattr(payment, name):
+            fed.changes[f"{ref} {name}"] = [getattr(payment, name), value]
+            setattr(payment, name, value)
+    payment.captured_at = snapshot.captured_at or payment.captured_at
+    payment.save(update_fields=["state", "captured_minor", "captured_at"])
+
+
+def _external(order: Order, refund: ExternalRefund, by: Actor) -> str | None:
+    payment = (
+        Payment.objects.select_for_update().filter(order=order, ref=refund.payment_ref).first()
+    )
+    if payment is None:
+        raise Refusal(
+            "payment_unknown",
+            f"Order {order.ref} has no payment {refund.payment_ref}.",
+            what_to_do="Name the payment under payments first.",
+            field="external_refunds",
+        )
+    money.check_minor(refund.amount_minor)
+    changed = learn_external(
+        payment,
+        ref=refund.provider_refund_ref,
+        amount_minor=refund.amount_minor,
+        provider_status=refund.provider_status,
+        created_at=refund.created_at,
+    )
+    return refund.provider_refund_ref if changed else None

@@ -1,0 +1,88 @@
+"""What the policy checks look at, read under the order's lock."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import QuerySet, Sum
+
+from refunds import policies
+from refunds.domain import states
+from refunds.domain.policy import ProposalFacts
+from refunds.models import Operation, Order, Payment, Proposal
+
+if TYPE_CHECKING:
+    from refunds.intake import Caller, ProposalRequest
+
+# What counts towards the sums: pending ones too, but nothing that ended without moving money.
+_NOTHING_MOVED = (
+    states.DENIED,
+    states.REJECTED,
+    states.WITHDRAWN,
+    states.EXPIRED,
+    states.FAILED,
+)
+
+
+def gather(
+    request: ProposalRequest,
+    caller: Caller,
+    order: Order,
+    payment: Payment,
+    *,
+    ended_equivalent: str | None,
+    machine_can_settle: bool,
+    now: datetime,
+) -> ProposalFacts:
+    """All inputs of `policy.judge`; sums include this proposal, in minor units of its currency."""
+    since = now - timedelta(seconds=policies.current().sum_window_seconds)
+    counted = Operation.objects.filter(created_at__gte=since, currency=request.currency).exclude(
+        state__in=_NOTHING_MOVED
+    )
+    mine = counted.filter(pk__in=_calls_of(caller, since))
+    of_customer = (
+        counted.filter(order__customer_ref=order.customer_ref)
+        if order.customer_ref
+        else counted.filter(order=order)
+    )
+    return ProposalFacts(
+        amount_minor=request.amount_minor,
+        currency=request.currency,
+        order_ref=order.ref,
+        order_version=order.version,
+        order_frozen=order.frozen,
+        payment_ref=payment.ref,
+        payment_state=payment.state,
+        payment_currency=payment.currency,
+        captured_minor=payment.captured_minor,
+        refunded_minor=payment.refunded_minor,
+        held_minor=payment.held_minor,
+        captured_at=payment.captured_at,
+        facts_as_of=order.facts_as_of,
+        caller_name=caller.name,
+        caller_is_agent=caller.agent is not None,
+        caller_may_propose=caller.has_account(payment.provider_account),
+        ended_equivalent=ended_equivalent,
+        separate_from=str(request.separate_from) if request.separate_from else None,
+        uncertain_on_order=Operation.objects.filter(
+            order=order, state__in=states.UNCERTAIN
+        ).count(),
+        equal_for_customer_count=of_customer.filter(amount_minor=request.amount_minor).count(),
+        agent_day_minor=_sum(mine) if caller.agent else 0,
+        agent_order_count=mine.filter(order=order).count() if caller.agent else 0,
+        payment_sum_minor=_sum(counted.filter(order=order, payment=payment)) + request.amount_minor,
+        customer_sum_minor=_sum(of_customer) + request.amount_minor,
+        proposer_sum_minor=_sum(mine) + request.amount_minor,
+        machine_can_settle=machine_can_settle,
+    )
+
+
+def _calls_of(caller: Caller, since: datetime) -> QuerySet[Proposal, dict[str, object]]:
+    return Proposal.objects.filter(
+        agent=caller.agent, person=caller.person, created=True, at__gte=since
+    ).values("operation_id")
+
+
+def _sum(operations: QuerySet[Operation]) -> int:
+    return operations.aggregate(total=Sum("amount_minor"))["total"] or 0

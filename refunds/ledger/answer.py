@@ -1,0 +1,238 @@
+"""The answer: evidence always, the attempt's outcome once, a decision only where it still holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import Error, connection, transaction
+
+from refunds.domain.contract import ProviderContract
+from refunds.domain.fingerprint import canonical
+from refunds.domain.limits import Limits
+from refunds.domain.outcome import Answer, Outcome, RawAnswer
+from refunds.ledger.claim import Claim
+
+# Evidence is never fenced; the attempt belongs to its own sender; the move needs state, fence
+# and attempt count (rules 13, 21, 30). Every value passes between the parts by RETURNING: all
+# parts of one statement see one snapshot. A refusal releases money and therefore locks the
+# order first; every other answer leaves what is available unchanged and does not.
+ANSWER = """
+WITH seen AS (
+  INSERT INTO evidence (operation_id, attempt_no, kind, started_at, body, facts)
+  VALUES (%(id)s, %(no)s, 'answer', %(started_at)s, %(body)s, %(facts)s) RETURNING id
+), here AS MATERIALIZED (
+  SELECT o.id, o.order_id, o.payment_id, o.provider_account, o.amount_minor
+  FROM operation o JOIN payment p ON p.id = o.payment_id JOIN orders r ON r.id = o.order_id
+  WHERE o.id = %(id)s AND o.state = 'submitting' AND o.version = %(fence)s
+    AND o.attempt_count = %(no)s
+  FOR UPDATE OF /*locks*/
+), answered AS (
+  UPDATE attempt t SET outcome = %(outcome)s, closed_at = coalesce(t.closed_at, clock_timestamp()),
+    connected_at = %(connected_at)s, first_byte_at = %(first_byte_at)s,
+    stop_proof_at = clock_timestamp()
+  WHERE t.operation_id = %(id)s AND t.no = %(no)s AND t.fence = %(fence)s AND t.outcome IS NULL
+    AND (SELECT count(*) FROM here) >= 0  -- lock order: operation before attempt
+), others AS (
+  SELECT
+    coalesce(bool_and(coalesce(t.outcome IN ('not_sent', 'turned_away'), false)
+                      OR t.settled_by_evidence IS NOT NULL), true) AS not_executed,
+    coalesce(bool_and(coalesce(t.outcome IN ('not_sent', 'turned_away', 'refused'), false)
+                      OR t.settled_by_evidence IS NOT NULL
+                      OR (coalesce(t.outcome, 'unanswered') = 'unanswered'
+                          AND coalesce(clock_timestamp() <= (
+                            SELECT min(f.recorded_at) FROM attempt f WHERE f.operation_id = %(id)s)
+                            + %(keys_explain_seconds)s * interval '1 second', false))), true)
+      AS explained
+  FROM attempt t WHERE t.operation_id = %(id)s AND t.no <> %(no)s
+), verdict AS (
+  SELECT h.*, CASE
+      WHEN %(outcome)s IN ('confirmed', 'accepted') THEN %(outcome)s
+      WHEN %(outcome)s = 'refused' AND x.explained THEN 'refused'
+      WHEN %(outcome)s IN ('not_sent', 'turned_away') AND x.not_executed THEN 'not_executed'
+      ELSE 'unanswered' END AS event
+  FROM here h, others x
+), booked AS (
+  INSERT INTO provider_refund (provider_account, ref, payment_id, operation_id, amount_minor,
+                               provider_status, counts, provider_created_at)
+  SELECT provider_account, %(ref)s, payment_id, id, amount_minor, %(provider_status)s,
+         event = 'confirmed', %(provider_created_at)s
+  FROM verdict WHERE event IN ('confirmed', 'accepted')
+  ON CONFLICT DO NOTHING RETURNING operation_id
+), go AS (
+  SELECT v.*, m.to_state, m.to_state IN ('succeeded', 'failed') AS ended
+  FROM verdict v JOIN (VALUES ('confirmed', 'succeeded'), ('accepted', 'pending'),
+    ('refused', 'failed'), ('not_executed', 'authorized'), ('unanswered', 'unknown'))
+    AS m (event, to_state) ON m.event = v.event
+  WHERE v.event NOT IN ('confirmed', 'accepted') OR EXISTS (SELECT FROM booked)
+), moved AS (
+  UPDATE operation o SET state = g.to_state, version = o.version + 1,
+    entered_at = clock_timestamp(),
+    blocks_equivalent = o.blocks_equivalent AND NOT g.ended,
+    settled_at = CASE WHEN g.ended THEN clock_timestamp() END,
+    unknown_since = CASE WHEN g.event = 'unanswered'
+                         THEN coalesce(o.unknown_since, clock_timestamp()) ELSE o.unknown_since END,
+    pending_reason = CASE WHEN g.event = 'accepted' THEN %(pending_reason)s ELSE '' END,
+    not_before = CASE WHEN g.event = 'not_executed'
+                      THEN clock_timestamp() + %(backoff)s * interval '1 second' END,
+    due_at = CASE WHEN g.ended THEN NULL
+                  WHEN g.event = 'not_executed'
+                  THEN clock_timestamp() + %(backoff)s * interval '1 second'
+                  ELSE clock_timestamp() + %(look_after)s * interval '1 second' END
+  FROM go g WHERE o.id = g.id
+  RETURNING o.id, o.order_id, o.version, g.event, o.state AS to_state
+), money AS (
+  UPDATE payment p SET held_minor = p.held_minor - g.amount_minor,
+    refunded_minor = p.refunded_minor
+      + CASE WHEN g.event = 'confirmed' THEN g.amount_minor ELSE 0 END
+  FROM go g WHERE p.id = g.payment_id AND g.event IN ('confirmed', 'refused')
+), hold AS (
+  UPDATE reservation s SET state = CASE WHEN g.event = 'confirmed' THEN 'booked' ELSE 'released' END
+  FROM go g WHERE s.operation_id = g.id AND g.event IN ('confirmed', 'refused')
+), bump AS (
+  UPDATE orders r SET version = r.version + 1
+  FROM go g WHERE r.id = g.order_id AND g.event = 'refused' RETURNING r.id, r.version
+), caused AS (
+  INSERT INTO order_move (order_id, version, cause, operation_id, amount_minor, actor, detail, at)
+  SELECT b.id, b.version, 'released', g.id, g.amount_minor, %(actor)s, '{}', clock_timestamp()
+  FROM bump b, go g
+), noted AS (
+  INSERT INTO event (operation_id, seq, event, from_state, to_state, actor_kind, actor,
+                     attempt_no, evidence_id, detail, at)
+  SELECT m.id, m.version, m.event, 'submitting', m.to_state, 'dispatcher', %(actor)s, %(no)s, e.id,
+         %(detail)s, clock_timestamp()
+  FROM moved m, seen e
+), late AS (  -- no decision fits any more: somebody must look, whatever the state
+  UPDATE operation o SET due_at = clock_timestamp(),
+    halted = o.halted OR %(outcome)s IN ('confirmed', 'accepted', 'refused')
+  WHERE o.id = %(id)s AND NOT EXISTS (SELECT FROM moved)
+    AND NOT EXISTS (SELECT FROM provider_refund f WHERE f.operation_id = o.id AND f.ref = %(ref)s)
+), streak AS (
+  UPDATE provider_account a SET not_executed_in_row = a.not_executed_in_row + 1,
+    pause_kind = w.kind,
+    pause_reason = CASE WHEN w.begins THEN %(because)s ELSE a.pause_reason END,
+    paused_at = CASE WHEN w.begins THEN clock_timestamp() ELSE a.paused_at END,
+    paused_by = CASE WHEN w.begins THEN 'dispatcher' ELSE a.paused_by END,
+    probe_at = CASE WHEN w.begins AND w.kind = 'outage'
+                    THEN clock_timestamp() + %(probe)s * interval '1 second' ELSE a.probe_at END
+  FROM (
+    SELECT name, pause_kind = '' AND next <> '' AS begins,
+           CASE WHEN pause_kind = '' THEN next ELSE pause_kind END AS kind
+    FROM (SELECT name, pause_kind,
+                 CASE WHEN %(credential)s THEN 'credential'
+                      WHEN not_executed_in_row + 1 >= %(in_row_max)s THEN 'outage'
+                      ELSE '' END AS next
+          FROM provider_account WHERE name = %(account)s FOR UPDATE) n
+  ) w
+  WHERE a.name = w.name AND %(outcome)s IN ('not_sent', 'turned_away') AND NOT %(own_fault)s
+    AND (SELECT count(*) FROM here) >= 0
+), steady AS (
+  UPDATE provider_account a SET not_executed_in_row = 0
+  WHERE a.name = %(account)s AND a.not_executed_in_row > 0
+    AND %(outcome)s NOT IN ('not_sent', 'turned_away') AND (SELECT count(*) FROM here) >= 0
+)
+SELECT (SELECT id FROM seen), (SELECT event FROM moved), (SELECT version FROM moved)
+"""
+
+ALONE = """
+WITH seen AS (
+  INSERT INTO evidence (operation_id, attempt_no, kind, started_at, body, facts)
+  VALUES (%(id)s, %(no)s, 'answer', %(started_at)s, %(body)s, %(facts)s) RETURNING id
+)
+UPDATE operation SET halted = true, due_at = clock_timestamp()
+FROM seen WHERE operation.id = %(id)s RETURNING seen.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the answer statement did: `event` is None when the decision no longer fitted."""
+
+    evidence_id: int
+    event: str | None
+    version: int | None
+
+
+def keys_explain_seconds(contract: ProviderContract, skew_seconds: int) -> int | None:
+    """How long after the first record another attempt is the same refund by its key (rule 35).
+
+    None unless the contract stores rejections under the key: then a refusal says nothing of
+    another attempt.
+    """
+    if not contract.rejections_stored:
+        return None
+    if contract.keys == "forever":
+        return 10**9
+    if contract.keys == "window" and contract.key_window.seconds is not None:
+        return contract.key_window.seconds - skew_seconds
+    return None
+
+
+def record_answer(
+    claim: Claim,
+    answer: Answer,
+    raw: RawAnswer,
+    *,
+    account: str,
+    contract: ProviderContract,
+    limits: Limits,
+    started_at: datetime,
+    worker: str,
+    own_fault: bool = False,
+) -> Recorded:
+    """Store what the wire said and decide, in one statement and one commit.
+
+    `own_fault`: the attempt ended on our side (late for its send deadline), which says nothing
+    about the provider and does not count towards a pause. If the statement raises anything but
+    a lost connection, the evidence is stored alone: a proof is never lost to a constraint.
+    """
+    record = answer.record
+    parameters = {
+        "id": claim.operation_id,
+        "no": claim.no,
+        "fence": claim.fence,
+        "outcome": str(answer.outcome),
+        "started_at": started_at,
+        "body": raw.body,
+        "facts": canonical(_facts(answer, raw)).decode(),
+        "detail": canonical({"because": answer.because, "code": answer.code}).decode(),
+        "connected_at": raw.connected_at,
+        "first_byte_at": raw.first_byte_at,
+        "ref": record.ref if record else None,
+        "provider_status": record.provider_status if record else "",
+        "provider_created_at": record.created_at if record else None,
+        "pending_reason": "needs_customer"
+        if record and record.provider_status == "requires_action"
+        else "provider_working",
+        "keys_explain_seconds": keys_explain_seconds(contract, limits.skew_seconds),
+        "backoff": limits.backoff(claim.no),
+        "look_after": contract.lookup_schedule[0],
+        "account": account,
+        "credential": answer.credential_refused,
+        "own_fault": own_fault,
+        "in_row_max": limits.not_sent_in_row_max,
+        "probe": limits.probe_after_seconds,
+        "because": answer.because[:300],
+        "actor": worker,
+    }
+    locks = "r, p, o" if answer.outcome is Outcome.REFUSED else "p, o"
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(ANSWER.replace("/*locks*/", locks), parameters)
+            evidence_id, event, version = cursor.fetchone()
+    except Error:
+        if not connection.is_usable():
+            raise
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(ALONE, parameters)
+        raise
+    return Recorded(evidence_id, event, version)
+
+
+def _facts(answer: Answer, raw: RawAnswer) -> dict[str, object]:
+    return answer.facts() | {
+        "status": raw.status,
+        "headers": raw.headers,
+        "failure": raw.failure or raw.unreadable,
+    }

@@ -1,0 +1,36 @@
+"""The tables of the ledger. Guards live in the migration; only `refunds.ledger` moves state."""
+
+from refunds.models.evidence import Evidence, ProviderRefund
+from refunds.models.operations import (
+    Approval,
+    Attempt,
+    Event,
+    Operation,
+    PolicyCheck,
+    Proposal,
+    Reservation,
+)
+from refunds.models.orders import Order, OrderMove, Payment
+from refunds.models.people import Agent, Credential, Person
+from refunds.models.sending import ProviderAccount, Quarantine, SendingStop
+
+__all__ = [
+    "Agent",
+    "Approval",
+    "Attempt",
+    "Credential",
+    "Event",
+    "Evidence",
+    "Operation",
+    "Order",
+    "OrderMove",
+    "Payment",
+    "Person",
+    "PolicyCheck",
+    "Proposal",
+    "ProviderAccount",
+    "ProviderRefund",
+    "Quarantine",
+    "Reservation",
+    "SendingStop",
+]

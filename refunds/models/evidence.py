@@ -1,0 +1,59 @@
+"""Facts from outside: stored once, never edited, and never fenced (rule 13)."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+from refunds.models.operations import Operation
+from refunds.models.orders import Payment
+
+
+class Evidence(models.Model):
+    """What an answer, a lookup or a notice said, with its raw bytes (capped) and its reading."""
+
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, null=True, related_name="evidence"
+    )
+    attempt_no = models.IntegerField(null=True)
+    lookup_no = models.IntegerField(null=True)
+    kind = models.CharField(max_length=16)
+    started_at = models.DateTimeField()
+    stored_at = models.DateTimeField(db_default=Now())
+    body = models.BinaryField()
+    facts = models.JSONField()
+
+    class Meta:
+        db_table = "evidence"
+        constraints = [
+            models.CheckConstraint(
+                name="evidence_kind_known",
+                condition=models.Q(kind__in=["answer", "lookup", "notice"]),
+            )
+        ]
+
+
+class ProviderRefund(models.Model):
+    """Every refund a provider is known to have, ours or not, counted once.
+
+    `counts`: its amount is in the payment's refunded sum. `operation` is NULL for a refund that
+    nobody here made.
+    """
+
+    provider_account = models.CharField(max_length=64)
+    ref = models.CharField(max_length=128)
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="provider_refunds")
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, null=True, related_name="provider_refunds"
+    )
+    amount_minor = models.BigIntegerField()
+    provider_status = models.CharField(max_length=32)
+    counts = models.BooleanField()
+    provider_created_at = models.DateTimeField(null=True)
+    first_seen_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "provider_refund"
+        constraints = [
+            models.UniqueConstraint(fields=["provider_account", "ref"], name="provider_refund_ref")
+        ]

@@ -1,0 +1,235 @@
+"""What an adapter is: how to ask, and how to read; both pure. I/O is in `http` and `listing`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from refunds.domain.contract import ProviderContract
+from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer, RefundRecord
+
+JSON_DEPTH_MAX = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One provider account of this installation; `credential` is None where none is set."""
+
+    name: str
+    adapter: str
+    base_url: str
+    contract: ProviderContract
+    credential: str | None
+    mode: str = "live"
+    region: str = ""
+
+    def identity(self) -> dict[str, Any]:
+        """What a lookup must share with the attempt it speaks about; stored with the attempt."""
+        return {
+            "account": self.name,
+            "adapter": self.adapter,
+            "base_url": self.base_url,
+            "mode": self.mode,
+            "region": self.region,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """One request as it goes over the wire; `body` is sent as these very bytes."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a refund request says; amounts in minor units."""
+
+    marker: str
+    payment_ref: str
+    amount_minor: int
+    currency: str
+    reason_code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page of a list answer. `readable` False means: this answer cannot tell."""
+
+    readable: bool
+    because: str = ""
+    records: tuple[RefundRecord, ...] = ()
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One refund retrieved by its reference; None where the answer cannot tell."""
+
+    record: RefundRecord | None
+    because: str = ""
+
+
+class Adapter(Protocol):
+    """One provider's dialect. Every method is a function of its arguments."""
+
+    name: str
+
+    def body(self, wish: Wish) -> bytes:
+        """The canonical request bytes; built once and stored with the operation."""
+        ...
+
+    def create(self, account: Account, body: bytes, key: str) -> HttpRequest: ...
+
+    def read_answer(self, raw: RawAnswer, expected: Expected) -> Answer: ...
+
+    def list_refunds(
+        self, account: Account, payment_ref: str, cursor: str | None
+    ) -> HttpRequest: ...
+
+    def read_page(self, raw: RawAnswer, payment_ref: str) -> Page: ...
+
+    def retrieve(self, account: Account, ref: str) -> HttpRequest: ...
+
+    def read_one(self, raw: RawAnswer, payment_ref: str) -> Reading: ...
+
+    def page_url(self, account: Account, payment_ref: str) -> str:
+        """Where a person sees the payment at the provider; "" where there is no such page."""
+        ...
+
+
+class NotOneRecord(ValueError):
+    """A body that is not the JSON object it should be; the message says why."""
+
+
+def parse_object(raw: RawAnswer) -> dict[str, Any]:
+    """The JSON object of an answer; raises NotOneRecord for anything else.
+
+    Duplicate names, NaN, fractions as amounts and deep nesting are not readable: what two
+    parsers could read differently proves nothing.
+    """
+    if raw.unreadable:
+        raise NotOneRecord(raw.unreadable)
+    content_type = raw.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise NotOneRecord(f"the body is {content_type or 'of no type'}, not JSON")
+    try:
+        value = json.loads(raw.body, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise NotOneRecord(f"the body is not readable JSON ({error})") from error
+    if not isinstance(value, dict) or _depth(value) > JSON_DEPTH_MAX:
+        raise NotOneRecord("the body is not one JSON object of sane depth")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return table
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")
+
+
+def _depth(value: Any) -> int:
+    deepest, layer = 0, [value]
+    while layer:
+        deepest += 1
+        if deepest > JSON_DEPTH_MAX:
+            return deepest
+        layer = [
+            inner
+            for each in layer
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return deepest
+
+
+def whole(value: Any) -> int | None:
+    """An integer amount, or None: 79.0, "79" and true are not integers."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def text(value: Any) -> str | None:
+    """A non-empty string, or None."""
+    return value if isinstance(value, str) and value else None
+
+
+def instant(value: Any) -> datetime | None:
+    """UTC instant of an ISO 8601 text or a Unix second count, or None."""
+    try:
+        if isinstance(value, str):
+            at = datetime.fromisoformat(value)
+            return at.astimezone(UTC) if at.tzinfo else None
+        if whole(value) is not None:
+            return datetime.fromtimestamp(value, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def unanswered(
+    because: str, *, code: str | None = None, record: RefundRecord | None = None
+) -> Answer:
+    """The default branch."""
+    return Answer(outcome=Outcome.UNANSWERED, because=because, code=code, record=record)
+
+
+def not_on_the_wire(raw: RawAnswer) -> Answer | None:
+    """The reading of a failed call: *not sent* only when no byte was started; None if answered."""
+    if raw.status is not None:
+        return None
+    if raw.first_byte_at is None:
+        return Answer(outcome=Outcome.NOT_SENT, because=f"Not sent: {raw.failure}.")
+    return unanswered(f"No answer: {raw.failure}.")
+
+
+def differences(record: RefundRecord, expected: Expected) -> list[str]:
+    """The names of the fields in which a record is not what we asked for."""
+    wanted = {
+        "payment": (record.payment_ref, expected.payment_ref),
+        "amount": (record.amount_minor, expected.amount_minor),
+        "currency": (record.currency, expected.currency),
+        "marker": (record.marker, expected.marker),
+    }
+    return [name for name, (theirs, ours) in wanted.items() if theirs != ours]
+
+
+@dataclass(frozen=True, slots=True)
+class StatusWords:
+    """A provider's refund statuses by what they mean for us. Anything else is unknown to us."""
+
+    succeeded: frozenset[str] = field(default_factory=frozenset)
+    pending: frozenset[str] = field(default_factory=frozenset)
+    failed: frozenset[str] = field(default_factory=frozenset)
+
+
+def read_created(record: RefundRecord, expected: Expected, words: StatusWords) -> Answer:
+    """The reading of a 2xx that shows one refund: proof only if every field is ours."""
+    wrong = differences(record, expected)
+    if wrong:
+        return unanswered(
+            f"The answer shows a refund whose {', '.join(wrong)} is not what we asked for.",
+            record=record,
+        )
+    if record.provider_status in words.succeeded:
+        return Answer(
+            outcome=Outcome.CONFIRMED, because=f"Confirmed as {record.ref}.", record=record
+        )
+    if record.provider_status in words.pending:
+        return Answer(
+            outcome=Outcome.ACCEPTED,
+            because=f"Accepted as {record.ref}; the provider is working on it.",
+            record=record,
+        )
+    return unanswered(
+        f"The answer shows {record.ref} with status {record.provider_status!r}.", record=record
+    )

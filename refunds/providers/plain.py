@@ -1,0 +1,242 @@
+"""The `plain` dialect: the sandbox's own API, with every knob of a contract.
+
+Source of its facts: the sandbox is in this repository, and its behaviour is tested.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from refunds.domain.contract import Fact, ProviderContract
+from refunds.domain.fingerprint import canonical
+from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer, RefundRecord
+from refunds.providers.base import (
+    Account,
+    HttpRequest,
+    NotOneRecord,
+    Page,
+    Reading,
+    StatusWords,
+    Wish,
+    instant,
+    not_on_the_wire,
+    parse_object,
+    read_created,
+    text,
+    unanswered,
+    whole,
+)
+
+WORDS = StatusWords(
+    succeeded=frozenset({"succeeded"}),
+    pending=frozenset({"pending"}),
+    failed=frozenset({"failed", "canceled"}),
+)
+# Given before execution, and final for this request whatever is tried again.
+REFUSALS = frozenset(
+    {
+        "payment_not_refundable",
+        "payment_disputed",
+        "currency_mismatch",
+        "amount_invalid",
+        "reason_not_accepted",
+    }
+)
+# (status, code) that the provider gives before it executes anything.
+TURNED_AWAY = frozenset(
+    {
+        (401, "unauthorized"),
+        (403, "forbidden"),
+        (429, "rate_limited"),
+    }
+)
+_REASONS = {
+    "duplicate_payment": "duplicate",
+}
+
+
+class Plain:
+    """Adapter of the plain dialect."""
+
+    name = "plain"
+
+    def body(self, wish: Wish) -> bytes:
+        return canonical(
+            {
+                "payment": wish.payment_ref,
+                "amount_minor": wish.amount_minor,
+                "currency": wish.currency,
+                "reason_code": _REASONS.get(wish.reason_code, "customer_request"),
+                "aftersend_operation": wish.marker,
+            }
+        )
+
+    def create(self, account: Account, body: bytes, key: str) -> HttpRequest:
+        headers = _headers(account) | {"Content-Type": "application/json"}
+        if account.contract.keys != "none":
+            headers["Idempotency-Key"] = key
+        return HttpRequest(
+            method="POST", url=f"{account.base_url}/refunds", headers=headers, body=body
+        )
+
+    def read_answer(self, raw: RawAnswer, expected: Expected) -> Answer:
+        failed = not_on_the_wire(raw)
+        if failed is not None:
+            return failed
+        try:
+            table = parse_object(raw)
+            if raw.status == 201:
+                return read_created(_record(table), expected, WORDS)
+            code = _error_code(table)
+        except NotOneRecord as error:
+            return unanswered(f"HTTP {raw.status}, and {error}.")
+        if (raw.status, code) in TURNED_AWAY:
+            return Answer(
+                outcome=Outcome.TURNED_AWAY,
+                because=f"Turned away before execution: {code}.",
+                code=code,
+                credential_refused=raw.status in (401, 403),
+            )
+        if raw.status in (400, 409, 422) and code in REFUSALS:
+            return Answer(outcome=Outcome.REFUSED, because=f"Refused: {code}.", code=code)
+        return unanswered(f"HTTP {raw.status}, {code}: no proof either way.", code=code)
+
+    def list_refunds(self, account: Account, payment_ref: str, cursor: str | None) -> HttpRequest:
+        query = {"payment": payment_ref, "limit": "100"} | ({"after": cursor} if cursor else {})
+        return HttpRequest(
+            method="GET",
+            url=f"{account.base_url}/refunds?{urlencode(query)}",
+            headers=_headers(account),
+        )
+
+    def read_page(self, raw: RawAnswer, payment_ref: str) -> Page:
+        try:
+            if raw.status != 200:
+                raise NotOneRecord(_no_answer(raw))
+            table = parse_object(raw)
+            items, cursor = table.get("items"), table.get("next")
+            if not isinstance(items, list) or not (cursor is None or text(cursor)):
+                raise NotOneRecord("the list has no items or an odd cursor")
+            records = tuple(_record(item) for item in items)
+        except NotOneRecord as error:
+            return Page(readable=False, because=str(error))
+        return Page(readable=True, records=records, next_cursor=cursor)
+
+    def retrieve(self, account: Account, ref: str) -> HttpRequest:
+        return HttpRequest(
+            method="GET",
+            url=f"{account.base_url}/refunds/{quote(ref, safe='')}",
+            headers=_headers(account),
+        )
+
+    def read_one(self, raw: RawAnswer, payment_ref: str) -> Reading:
+        try:
+            if raw.status != 200:
+                raise NotOneRecord(_no_answer(raw))
+            return Reading(record=_record(parse_object(raw)))
+        except NotOneRecord as error:
+            return Reading(record=None, because=str(error))
+
+    def page_url(self, account: Account, payment_ref: str) -> str:
+        return ""
+
+
+def _headers(account: Account) -> dict[str, str]:
+    return {"Authorization": f"Bearer {account.credential}", "Accept": "application/json"}
+
+
+def _no_answer(raw: RawAnswer) -> str:
+    return raw.failure or f"the provider answered HTTP {raw.status}"
+
+
+def _error_code(table: dict[str, Any]) -> str:
+    error = table.get("error")
+    code = text(error.get("code")) if isinstance(error, dict) else None
+    if code is None:
+        raise NotOneRecord("the body is not the provider's own error")
+    return code
+
+
+def _record(table: Any) -> RefundRecord:
+    if not isinstance(table, dict):
+        raise NotOneRecord("a refund is not an object")
+    ref, status = text(table.get("id")), text(table.get("status"))
+    payment = text(table.get("payment"))
+    if not ref or not status or not payment:
+        raise NotOneRecord("a refund has no id, status or payment")
+    return RefundRecord(
+        ref=ref,
+        payment_ref=payment,
+        amount_minor=whole(table.get("amount_minor")),
+        currency=text(table.get("currency")),
+        provider_status=status,
+        marker=text(table.get("aftersend_operation")),
+        created_at=instant(table.get("created_at")),
+    )
+
+
+def _seconds(value: int | None) -> Fact:
+    if value is None:
+        return Fact(None, "unknown", "the sandbox keeps this to itself for this account")
+    return Fact(value, "measured", "sandbox profile of this account")
+
+
+def _contract(name: str, **facts: Any) -> ProviderContract:
+    defaults: dict[str, Any] = {
+        "keys": "window",
+        "key_window": _seconds(600),
+        "rejections_stored": True,
+        "lookup": "now",
+        "flight_max": _seconds(2),
+        "lookup_lag": _seconds(1),
+        "idle_close": _seconds(1),
+        "notice": "hint",
+        "watch_after_success_days": 3,
+        "normal_window_seconds": 5,
+        "escalation_grace_seconds": 10,
+        "lookup_schedule": (1, 2, 4, 8, 15, 30),
+    }
+    return ProviderContract(name=name, **(defaults | facts))
+
+
+_NONE = _seconds(None)
+CONTRACTS = {
+    contract.name: contract
+    for contract in (
+        _contract("plain-main"),
+        _contract("plain-forever", keys="forever", key_window=_NONE),
+        _contract("plain-weak", keys="weak", key_window=_NONE, rejections_stored=False),
+        _contract("plain-nokeys", keys="none", key_window=_NONE, rejections_stored=False),
+        _contract(
+            "plain-blind",
+            keys="none",
+            key_window=_NONE,
+            rejections_stored=False,
+            lookup="none",
+            lookup_lag=_NONE,
+            notice="none",
+        ),
+        _contract(
+            "plain-hooks",
+            keys="none",
+            key_window=_NONE,
+            rejections_stored=False,
+            lookup="none",
+            lookup_lag=_NONE,
+            notice="proof",
+        ),
+        _contract("plain-lagged", lookup="lagged", lookup_lag=_seconds(3)),
+        _contract("plain-unbounded", flight_max=_NONE, idle_close=_NONE),
+        _contract("plain-async", keys="forever", key_window=_NONE),
+        _contract(
+            "plain-stored500",
+            keys="forever",
+            key_window=_NONE,
+            lookup="none",
+            lookup_lag=_NONE,
+            notice="none",
+            server_errors_replayed=True,
+        ),
+    )
+}

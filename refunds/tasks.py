@@ -1,0 +1,30 @@
+"""Bells of the money side. A task carries an id or nothing, and calls one function."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.conf import settings
+from django.utils import timezone
+
+from refunds import approvals, dispatch, doorbell, witness
+
+
+@shared_task
+def send(operation_id: str) -> str:
+    return dispatch.send(operation_id)
+
+
+@shared_task
+def sweep_ready() -> None:
+    for operation_id in dispatch.ready(settings.LIMITS.sweep_batch_max):
+        doorbell.ring_send(operation_id)
+
+
+@shared_task
+def expire() -> int:
+    return approvals.expire(timezone.now(), batch_max=settings.LIMITS.sweep_batch_max)
+
+
+@shared_task
+def check_witness() -> bool:
+    return witness.check()

@@ -1,0 +1,76 @@
+"""A witness outside the database: what was claimed last, so that a lost tail is noticed (rule 3).
+
+Each process keeps one small record: the database's identity (system identifier, timeline) and the
+last event that permitted a send. If the database that answers is another one, has moved to another
+timeline, or does not know that event, rows that permitted sends may be lost, and every claim stops.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+
+from refunds.ledger.sending import begin_quarantine
+from refunds.models import Event
+
+
+def identity() -> dict[str, str]:
+    """System identifier and timeline of the database that answers."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT system_identifier::text, timeline_id::text"
+            " FROM pg_control_system(), pg_control_checkpoint()"
+        )
+        row = cursor.fetchone()
+    return {"system": row[0], "timeline": row[1]}
+
+
+def note(operation_id: UUID, seq: int) -> None:
+    """Remember, before the first byte, the event that permits this send."""
+    record = _own() | {"operation": str(operation_id), "seq": seq}
+    _write(record)
+
+
+_identity_of_process: dict[int, dict[str, str]] = {}
+
+
+def _own() -> dict[str, Any]:
+    pid = os.getpid()
+    if pid not in _identity_of_process:
+        _identity_of_process[pid] = identity()
+    return dict(_identity_of_process[pid])
+
+
+def _write(record: dict[str, Any]) -> None:
+    folder: Path = settings.WITNESS_DIR
+    folder.mkdir(parents=True, exist_ok=True)
+    path, scratch = folder / f"{os.getpid()}.json", folder / f".{os.getpid()}.tmp"
+    scratch.write_text(json.dumps(record))
+    scratch.replace(path)
+
+
+def check() -> bool:
+    """Compare every record with the database; True when they agree, else a quarantine begins."""
+    now = identity()
+    for path in sorted(settings.WITNESS_DIR.glob("*.json")):
+        record = json.loads(path.read_text())
+        trouble = _trouble(record, now)
+        if trouble:
+            begin_quarantine(trouble, {"witness": record, "database": now})
+            return False
+    return True
+
+
+def _trouble(record: dict[str, Any], now: dict[str, str]) -> str:
+    if record["system"] != now["system"]:
+        return "Another database answers than the one that permitted the last sends."
+    if record["timeline"] != now["timeline"]:
+        return "The database moved to another timeline (a failover or a restore)."
+    known = Event.objects.filter(operation_id=record["operation"], seq=record["seq"]).exists()
+    return "" if known else "The database does not know a send that it permitted."
