@@ -1,0 +1,56 @@
+"""Opening and closing cases. Opening one halts sending; evidence goes on being read."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from reconciliation.models import Case
+from refunds.ledger import Locked
+from refunds.models import Operation, Payment
+
+# These concern the payment as a whole: nothing more is sent on it until a person has looked.
+HALTS_PAYMENT = frozenset({"duplicate", "contradiction", "external"})
+# These end by themselves when evidence ends the operation.
+CLOSES_ITSELF = frozenset({"unresolved", "overdue_pending", "poison", "unmatched_notice"})
+_DUE = timedelta(hours=4)
+
+
+def open_case(locked: Locked, reason: str, because: str) -> Case:
+    """Open a case, or add the reason to the open one; halts under the row locks of the caller."""
+    operation, payment = locked.operation, locked.payment
+    Operation.objects.filter(pk=operation.pk).update(halted=True)
+    operation.halted = True
+    if reason in HALTS_PAYMENT:
+        Payment.objects.filter(pk=payment.pk).update(halted=True)
+        payment.halted = True
+    case = Case.objects.filter(operation=operation, closed_at=None).first()
+    if case is None:
+        return Case.objects.create(
+            operation=operation,
+            payment=payment,
+            reasons=[reason],
+            because=because[:500],
+            due_at=timezone.now() + _DUE,
+        )
+    if reason not in case.reasons:
+        case.reasons.append(reason)
+        case.because = because[:500]
+        case.save(update_fields=["reasons", "because"])
+    return case
+
+
+def close_by_evidence(locked: Locked, because: str) -> None:
+    """Evidence ended the operation: close what closes itself and lift the operation's halt.
+
+    A case that also has a reason only people may close stays open, and the halt with it.
+    """
+    case = Case.objects.filter(operation=locked.operation, closed_at=None).first()
+    if case is not None:
+        if not CLOSES_ITSELF.issuperset(case.reasons):
+            return
+        case.closed_at, case.closed_because = timezone.now(), because[:500]
+        case.save(update_fields=["closed_at", "closed_because"])
+    Operation.objects.filter(pk=locked.operation.pk).update(halted=False)
+    locked.operation.halted = False

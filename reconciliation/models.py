@@ -1,0 +1,50 @@
+"""Cases: the unit of human work about what we learned afterwards."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from refunds.models import Operation, Payment, Person
+
+
+class Case(models.Model):
+    """What waits for a person. At most one open case per operation; reasons are added to it.
+
+    Reasons: unresolved mismatch contradiction duplicate external unmatched_notice
+    overdue_pending poison remedy. A case stops sends, not reading.
+    """
+
+    operation = models.ForeignKey(
+        Operation, on_delete=models.PROTECT, null=True, related_name="cases"
+    )
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="cases")
+    reasons = ArrayField(models.CharField(max_length=32))
+    because = models.CharField(max_length=500)
+    opened_at = models.DateTimeField(db_default=Now())
+    due_at = models.DateTimeField()
+    owner = models.ForeignKey(Person, on_delete=models.PROTECT, null=True, related_name="+")
+    owned_until = models.DateTimeField(null=True)
+    closed_at = models.DateTimeField(null=True)
+    closed_because = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        db_table = "review_case"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["operation"],
+                condition=models.Q(closed_at__isnull=True),
+                name="case_one_open",
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["due_at", "id"],
+                condition=models.Q(closed_at__isnull=True),
+                name="case_open_due",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return ", ".join(self.reasons)
