@@ -1,0 +1,263 @@
+"""The provider's door: every request is written down, judged, executed and answered here."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from hmac import compare_digest
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+
+from sandbox.connection import CONTROL_PREFIX, Connection
+from sandbox.control import control_routes
+from sandbox.dialects import Dialect, Stamp
+from sandbox.faults import Subject
+from sandbox.holds import Hold, terms_for
+from sandbox.instants import span
+from sandbox.operations import (
+    Answer,
+    Call,
+    Cancel,
+    Create,
+    Declined,
+    ListRefunds,
+    Operation,
+    Retrieve,
+    Twists,
+)
+from sandbox.profiles import Profile
+from sandbox.provider import DIALECTS, Provider
+from sandbox.turn import Turn
+from sandbox.wire import Pieces, Silence, given
+
+_BODY_BYTES_MAX = 1024 * 1024
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+_WAITING_FAULTS = ("hold", "land_late", "land_past_flight")
+_DELAY_SECONDS = 1
+
+Given = Response | Silence | Pieces
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrival:
+    """One request that is being served."""
+
+    number: int
+    path: str
+    call: Call
+    received_at: int
+    connection: Connection
+    stamp: Stamp
+
+
+class Door:
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    async def ask(self, request: Request) -> Given:
+        """Serve one request to `/{dialect}/{account}/...`."""
+        connection: Connection = request.scope["state"]["connection"]
+        try:
+            body = await request.body()
+        except ClientDisconnect:
+            return Silence(connection)
+        provider = self._provider
+        provider.settle()
+        age_seconds = connection.request_age_seconds()
+        dialect_name, account = (
+            request.path_params["dialect"],
+            request.path_params["account"],
+        )
+        dialect = DIALECTS.get(dialect_name)
+        if dialect is None:
+            return JSONResponse({"error": {"code": "dialect_not_found"}}, 404)
+        profile = provider.book.profile(account)
+        call = Call(
+            method=request.method,
+            path="/" + request.path_params["path"],
+            query=tuple(request.query_params.multi_items()),
+            headers=request.headers,
+            body=body,
+        )
+        problem: Declined | None = None
+        operation: Operation | None = None
+        try:
+            operation = _read(dialect, call)
+        except Declined as declined:
+            problem = declined
+        received_at = provider.book.now() - span(age_seconds)
+        url = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        number = provider.calls.record(account, call, url, operation, received_at)
+        known = profile is not None and profile.dialect == dialect_name
+        arrival = Arrival(
+            number=number,
+            path=request.url.path,
+            call=call,
+            received_at=received_at,
+            connection=connection,
+            stamp=Stamp(
+                account=account,
+                mode=profile.mode if profile is not None else "live",
+                call_number=number,
+                key=call.key,
+            ),
+        )
+        if profile is None or not known:
+            problem = Declined("account_not_found", f"no {dialect_name} account {account!r}")
+            return self._answered(arrival, dialect, dialect.declined(problem), Twists())
+        if profile.flight_seconds_max is not None and age_seconds > profile.flight_seconds_max:
+            # Received too long ago to be executed: this process was stopped in between.
+            return self._dropped(arrival)
+        if not _admitted(profile, dialect.credential(call.headers)):
+            problem = Declined("unauthorized", "no such API key")
+        if problem is not None or operation is None:
+            assert problem is not None
+            return self._answered(arrival, dialect, dialect.declined(problem), Twists())
+        return await self._serve(arrival, profile, dialect, operation)
+
+    async def _serve(
+        self, arrival: Arrival, profile: Profile, dialect: Dialect, operation: Operation
+    ) -> Given:
+        provider = self._provider
+        twists = provider.plan.draw(self._subject(arrival.stamp.account, operation))
+        provider.calls.note_faults(arrival.number, twists)
+        if "reset_before" in twists:
+            return self._dropped(arrival, reset=True)
+        if "drop_before_commit" in twists:
+            return self._dropped(arrival)
+        turn = Turn(
+            account=arrival.stamp.account,
+            profile=profile,
+            dialect=dialect,
+            at=provider.book.now(),
+            twists=twists,
+        )
+        waiting = next((fault for fault in _WAITING_FAULTS if fault in twists), None)
+        if waiting is not None:
+            return await self._wait(arrival, turn, operation, waiting)
+        answer = provider.engine.perform(turn, operation)
+        if profile.webhook_url is not None:
+            provider.ring()
+        if "delay" in twists:
+            await asyncio.sleep(twists.seconds("delay", _DELAY_SECONDS))
+        return self._answered(arrival, dialect, answer, twists)
+
+    async def _wait(self, arrival: Arrival, turn: Turn, operation: Operation, fault: str) -> Given:
+        """Hold the answer back, or the execution too; the caller may be gone by then."""
+        provider, options = self._provider, turn.twists.options(fault) or {}
+        answer: Answer | None = None
+        create = operation if isinstance(operation, Create) else None
+        if fault == "hold":
+            if create is None or options.get("execute", "at_once") == "at_once":
+                answer, create = provider.engine.perform(turn, operation), None
+            else:
+                answer = provider.engine.claim(turn, create)
+                if answer is not None:
+                    return self._answered(arrival, turn.dialect, answer, turn.twists)
+        waiter = provider.holds.put(
+            Hold(
+                id=provider.book.mint(),
+                account=turn.account,
+                fault=fault,
+                on=operation.on,
+                marker=operation.marker if isinstance(operation, Create) else None,
+                create=create,
+                twists=turn.twists,
+                received_at=arrival.received_at,
+                terms=terms_for(fault, turn.twists, turn.profile, arrival.received_at),
+            )
+        )
+        provider.ring()
+        if fault != "hold" and options.get("connection", "drop") == "drop":
+            return self._dropped(arrival)
+        await asyncio.wait([waiter])
+        if waiter.cancelled():
+            return self._dropped(arrival)
+        answer = answer or waiter.result()
+        if answer is None:
+            return self._dropped(arrival)
+        return self._answered(arrival, turn.dialect, answer, turn.twists)
+
+    def _subject(self, account: str, operation: Operation) -> Subject:
+        book = self._provider.book
+        match operation:
+            case Create():
+                payment = book.payment(account, operation.payment_ref, operation.charge)
+                return Subject(
+                    account=account,
+                    on=operation.on,
+                    marker=operation.marker,
+                    key=operation.key,
+                    payment=payment.ref if payment else operation.payment_ref,
+                    known=book.seen_before(account, operation.marker, operation.key),
+                )
+            case ListRefunds():
+                payment = book.payment(account, operation.payment_ref, operation.charge)
+                return Subject(
+                    account=account,
+                    on=operation.on,
+                    payment=payment.ref if payment else None,
+                )
+            case Retrieve() | Cancel():
+                refund = book.refund(operation.refund_id, book.now())
+                return Subject(
+                    account=account,
+                    on=operation.on,
+                    refund=operation.refund_id,
+                    marker=refund.marker if refund else None,
+                    payment=refund.payment_ref if refund else None,
+                )
+        return Subject(account=account, on=operation.on)
+
+    def _answered(
+        self, arrival: Arrival, dialect: Dialect, answer: Answer, twists: Twists
+    ) -> Given:
+        stamped = dialect.stamp(answer, arrival.stamp)
+        outcome = given(stamped, twists, dialect, arrival.connection, arrival.path)
+        if isinstance(outcome, Silence):
+            return self._dropped(arrival)
+        status = outcome.status_code if isinstance(outcome, Response) else answer.status
+        self._provider.calls.note_answer(arrival.number, status)
+        return outcome
+
+    def _dropped(self, arrival: Arrival, *, reset: bool = False) -> Silence:
+        self._provider.calls.note_answer(arrival.number, "dropped")
+        return Silence(arrival.connection, reset=reset)
+
+
+def _read(dialect: Dialect, call: Call) -> Operation:
+    if len(call.body) > _BODY_BYTES_MAX:
+        raise Declined("body_too_large", f"a body may have {_BODY_BYTES_MAX} bytes")
+    return dialect.read(call)
+
+
+def _admitted(profile: Profile, credential: str | None) -> bool:
+    if profile.api_key is None or credential is None:
+        return False
+    return compare_digest(profile.api_key.encode(), credential.encode())
+
+
+async def _health(request: Request) -> Response:
+    return JSONResponse({"ok": True})
+
+
+def create_app(provider: Provider, control_token: str) -> Starlette:
+    """The ASGI application: both dialects, the control API and `/_health`."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with provider.running():
+            yield
+
+    door = Door(provider)
+    return Starlette(
+        routes=[
+            Route("/_health", _health),
+            Mount(CONTROL_PREFIX, routes=control_routes(provider, control_token)),
+            Route("/{dialect}/{account}/{path:path}", door.ask, methods=_METHODS),
+        ],
+        lifespan=lifespan,
+    )
