@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 SYSTEM_FOLDER = Path("/var/lib/aftersend")
 SOCKET_PATH_BYTES_MAX = 103  # sockaddr_un: 104 on macOS, 108 on Linux, the end mark included
@@ -24,7 +23,7 @@ OURS_IN_A_RUN_DIR = (
     "junit.xml",
 )
 
-_held: dict[Path, IO[str]] = {}
+_held: dict[Path, int] = {}  # bare descriptors: they are meant to stay open to the end
 
 
 class EmbeddedError(RuntimeError):
@@ -54,8 +53,8 @@ def _system_folder(root: Path, run_dir: Path) -> Path:
     return SYSTEM_FOLDER / hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
 
 
-def checked_socket(path: Path) -> Path:
-    """The path itself. Raises EmbeddedError where the system could not bind a socket to it."""
+def checked_socket(path: Path) -> None:
+    """Raises EmbeddedError where the system could not bind a socket to it."""
     length = len(os.fsencode(path))
     if length > SOCKET_PATH_BYTES_MAX:
         raise EmbeddedError(
@@ -63,7 +62,6 @@ def checked_socket(path: Path) -> Path:
             f"{SOCKET_PATH_BYTES_MAX}. Set AFTERSEND_RUN_DIR to a shorter folder, for example "
             f"AFTERSEND_RUN_DIR=/tmp/aftersend-{os.geteuid()}."
         )
-    return path
 
 
 def make_folders(path: Path) -> None:
@@ -86,7 +84,7 @@ def locked(folder: Path) -> Iterator[None]:
 def hold(home: Path) -> None:
     """Mark the home as used until this program ends, however it ends."""
     if home not in _held:
-        mark = (home / "in-use").open("a")
+        mark = os.open(home / "in-use", os.O_RDWR | os.O_CREAT, 0o644)
         fcntl.flock(mark, fcntl.LOCK_SH)
         _held[home] = mark
 
@@ -94,7 +92,7 @@ def hold(home: Path) -> None:
 def release(home: Path) -> None:
     """Take the mark of this program away again."""
     if home in _held:
-        _held.pop(home).close()
+        os.close(_held.pop(home))
 
 
 def in_use(home: Path) -> bool:

@@ -50,7 +50,6 @@ class Postgres:
         self.socket_dir = self.folder / "socket"
         self.log = self.folder / "postgres.log"
         self.durable = durable
-        places.checked_socket(self.socket_dir / SOCKET_NAME)
 
     def url(self, database: str) -> str:
         """`postgresql://postgres@/NAME?host=SOCKET_DIR&port=5432`, percent-encoded."""
@@ -62,6 +61,7 @@ class Postgres:
 
         Raises EmbeddedError with the server's own words when it cannot be had.
         """
+        places.checked_socket(self.socket_dir / SOCKET_NAME)
         places.make_folders(self.folder)
         places.hold(self.home)
         with places.locked(self.folder):

@@ -32,7 +32,7 @@ class Valkey:
     def __init__(self, home: Path) -> None:
         self.home = home.resolve()
         self.folder = self.home / "valkey"
-        self.socket = places.checked_socket(self.folder / "valkey.sock")
+        self.socket = self.folder / "valkey.sock"
         self.pid_file = self.folder / "valkey.pid"
         self.log = self.folder / "valkey.log"
 
@@ -46,6 +46,7 @@ class Valkey:
 
     def ensure(self) -> str:
         """Start, find or recover the server; the broker's URL. Raises EmbeddedError."""
+        places.checked_socket(self.socket)
         places.make_folders(self.home)
         self.folder.mkdir(mode=0o700, exist_ok=True)
         places.hold(self.home)

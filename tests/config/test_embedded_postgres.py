@@ -186,7 +186,7 @@ def test_programs_below_a_closed_folder_still_serve(place: Path) -> None:
 
 def test_a_path_too_long_for_a_socket_names_the_way_out(place: Path) -> None:
     with pytest.raises(EmbeddedError, match="AFTERSEND_RUN_DIR to a shorter folder"):
-        Postgres(place / ("deep" * 30), durable=False)
+        Postgres(place / ("deep" * 30), durable=False).ensure("till")
 
 
 def test_an_ordinary_user_needs_nobody_else(place: Path) -> None:

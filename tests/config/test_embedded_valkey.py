@@ -72,4 +72,4 @@ def test_stop_ends_the_broker_and_may_be_repeated(place: Path) -> None:
 
 def test_a_path_too_long_for_a_socket_names_the_way_out(place: Path) -> None:
     with pytest.raises(EmbeddedError, match="AFTERSEND_RUN_DIR to a shorter folder"):
-        Valkey(place / ("deep" * 30))
+        Valkey(place / ("deep" * 30)).ensure()
