@@ -115,7 +115,7 @@ def _without_credential(operation: Operation, account: Account) -> str:
     """Known not sent: no claim is made, so nothing becomes unknown; the page says the cause."""
     pause(
         account.name,
-        kind="credential",
+        kind="no_credential",
         reason=f"No credential is set for {account.name}. Nothing was sent.",
         by="dispatcher",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import QuerySet, Sum
 
@@ -78,7 +78,7 @@ def gather(
     )
 
 
-def _calls_of(caller: Caller, since: datetime) -> QuerySet[Proposal, dict[str, object]]:
+def _calls_of(caller: Caller, since: datetime) -> QuerySet[Proposal, Any]:
     return Proposal.objects.filter(
         agent=caller.agent, person=caller.person, created=True, at__gte=since
     ).values("operation_id")

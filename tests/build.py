@@ -66,7 +66,9 @@ def external_refund(
     return feed.upsert(snapshot, by="shop").order
 
 
-def request(order_ref: str = "4821", amount_minor: int = 7900, **more: Any) -> intake.ProposalRequest:
+def request(
+    order_ref: str = "4821", amount_minor: int = 7900, **more: Any
+) -> intake.ProposalRequest:
     """A proposal request with a tool call id of its own."""
     values: dict[str, Any] = {
         "session_id": "chat-8812",
@@ -86,9 +88,7 @@ def proposed(
     by: Agent | Person, order_ref: str = "4821", amount_minor: int = 7900, **more: Any
 ) -> Operation:
     """A stored proposal of an agent or a person."""
-    caller = (
-        intake.Caller(agent=by) if isinstance(by, Agent) else intake.Caller(person=by)
-    )
+    caller = intake.Caller(agent=by) if isinstance(by, Agent) else intake.Caller(person=by)
     return intake.propose(request(order_ref, amount_minor, **more), caller).operation
 
 

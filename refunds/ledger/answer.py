@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
+from typing import Any
 
 from django.db import Error, connection, transaction
 
@@ -188,7 +188,7 @@ def record_answer(
     a lost connection, the evidence is stored alone: a proof is never lost to a constraint.
     """
     record = answer.record
-    parameters = {
+    parameters: dict[str, Any] = {
         "id": claim.operation_id,
         "no": claim.no,
         "fence": claim.fence,

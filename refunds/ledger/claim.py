@@ -112,7 +112,7 @@ def claim(
     by its lease (rule 2).
     """
     assert not connection.in_atomic_block, "a claim commits by itself, before any byte is sent"
-    parameters = {
+    parameters: dict[str, Any] = {
         "id": operation_id,
         "actor": worker,
         "lease": limits.lease_seconds,

@@ -47,10 +47,11 @@ def resume(account: str, *, by: str) -> None:
         row.save()
 
 
-def end_outage(account: str) -> bool:
-    """A probe was answered: end a pause of kind `outage`, and of no other kind."""
+def end_pause(account: str, *, kind: str) -> bool:
+    """End a pause of this kind, and of no other: `outage` after an answered probe,
+    `no_credential` once one is set."""
     return bool(
-        ProviderAccount.objects.filter(name=account, pause_kind="outage").update(
+        ProviderAccount.objects.filter(name=account, pause_kind=kind).update(
             pause_kind="",
             pause_reason="",
             paused_by="",

@@ -14,16 +14,47 @@ from refunds.domain.states import moves
 APPEND_ONLY = ("event", "evidence", "approval", "order_move", "policy_check", "proposal")
 STAYS = ("operation", "attempt", "provider_refund", "reservation", "orders", "payment")
 # May not move once stored: identity, money and words of a proposal.
-MATERIAL = (
-    "id kind business_key order_id payment_id provider_account amount_minor currency reason_code "
-    "reason_text request_ref requested_by_kind requested_by_ref ticket_ref run_ref step_ref "
-    "proposer_id agent_id agent_owner_id provider_key body fingerprint policy_version tier quorum "
-    "possible_repeat separate_from_id created_at"
-).split()
-GROWS = "attempt_count lookup_started lookup_applied round".split()
-ATTEMPT_FIXED = (
-    "operation_id no fence recorded_at send_deadline lease_until account_identity contract_hash"
-).split()
+MATERIAL = [
+    "id",
+    "kind",
+    "business_key",
+    "order_id",
+    "payment_id",
+    "provider_account",
+    "amount_minor",
+    "currency",
+    "reason_code",
+    "reason_text",
+    "request_ref",
+    "requested_by_kind",
+    "requested_by_ref",
+    "ticket_ref",
+    "run_ref",
+    "step_ref",
+    "proposer_id",
+    "agent_id",
+    "agent_owner_id",
+    "provider_key",
+    "body",
+    "fingerprint",
+    "policy_version",
+    "tier",
+    "quorum",
+    "possible_repeat",
+    "separate_from_id",
+    "created_at",
+]
+GROWS = ["attempt_count", "lookup_started", "lookup_applied", "round"]
+ATTEMPT_FIXED = [
+    "operation_id",
+    "no",
+    "fence",
+    "recorded_at",
+    "send_deadline",
+    "lease_until",
+    "account_identity",
+    "contract_hash",
+]
 
 _LEGAL = ",\n  ".join(
     f"('{event}', '{source}', '{target}', '{kind}')" for event, source, target, kind in moves()

@@ -1,11 +1,13 @@
 """The groups that are roles."""
 
 from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import StateApps
 
 from refunds.domain.roles import ROLES
 
 
-def add(apps, schema_editor):
+def add(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     group = apps.get_model("auth", "Group")
     for name in ROLES:
         group.objects.get_or_create(name=name)

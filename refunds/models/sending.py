@@ -7,9 +7,10 @@ from django.db.models.functions import Now
 
 
 class ProviderAccount(models.Model):
-    """The sending state of one account. A pause is `credential`, `outage` or `person`.
+    """The sending state of one account.
 
-    An outage ends by itself when a probe is answered; the others end by a person.
+    A pause is `outage` (ends by itself when a probe is answered), `no_credential` (ends when one
+    is set), `credential` (the provider refused it: ends by a person) or `person`.
     """
 
     name = models.CharField(max_length=64, primary_key=True)

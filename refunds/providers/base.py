@@ -75,10 +75,20 @@ class Reading:
     because: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class StatusWords:
+    """A provider's refund statuses by what they mean for us. Anything else is unknown to us."""
+
+    succeeded: frozenset[str] = field(default_factory=frozenset)
+    pending: frozenset[str] = field(default_factory=frozenset)
+    failed: frozenset[str] = field(default_factory=frozenset)
+
+
 class Adapter(Protocol):
     """One provider's dialect. Every method is a function of its arguments."""
 
     name: str
+    words: StatusWords
 
     def body(self, wish: Wish) -> bytes:
         """The canonical request bytes; built once and stored with the operation."""
@@ -201,15 +211,6 @@ def differences(record: RefundRecord, expected: Expected) -> list[str]:
         "marker": (record.marker, expected.marker),
     }
     return [name for name, (theirs, ours) in wanted.items() if theirs != ours]
-
-
-@dataclass(frozen=True, slots=True)
-class StatusWords:
-    """A provider's refund statuses by what they mean for us. Anything else is unknown to us."""
-
-    succeeded: frozenset[str] = field(default_factory=frozenset)
-    pending: frozenset[str] = field(default_factory=frozenset)
-    failed: frozenset[str] = field(default_factory=frozenset)
 
 
 def read_created(record: RefundRecord, expected: Expected, words: StatusWords) -> Answer:

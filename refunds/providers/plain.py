@@ -60,6 +60,7 @@ class Plain:
     """Adapter of the plain dialect."""
 
     name = "plain"
+    words = WORDS
 
     def body(self, wish: Wish) -> bytes:
         return canonical(

@@ -107,6 +107,7 @@ class Stripe:
     """Adapter of Stripe's API v1."""
 
     name = "stripe"
+    words = WORDS
 
     def body(self, wish: Wish) -> bytes:
         return urlencode(

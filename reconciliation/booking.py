@@ -1,0 +1,65 @@
+"""Booking a refund that a lookup found: every provider refund counts once, whoever learned it."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from django.db.models import F
+
+from refunds.domain.outcome import RefundRecord
+from refunds.ledger import Locked, book
+from refunds.models import Payment, ProviderRefund, Reservation
+
+
+class Booked(Enum):
+    """What `book_found` did with the record."""
+
+    NOTHING = auto()
+    OURS = auto()
+    ANOTHERS = auto()
+
+
+def book_found(locked: Locked, record: RefundRecord, *, counts: bool) -> Booked:
+    """Tie the found refund to the operation; count it when `counts`. Locks are the caller's.
+
+    A refund first learned from outside already counts in the payment's refunded sum: then only
+    the hold is given up. One that is tied to another operation is not ours to book.
+    """
+
+    operation, payment = locked.operation, locked.payment
+    row, created = ProviderRefund.objects.select_for_update().get_or_create(
+        provider_account=operation.provider_account,
+        ref=record.ref,
+        defaults={
+            "payment": payment,
+            "operation": operation,
+            "amount_minor": operation.amount_minor,
+            "provider_status": record.provider_status,
+            "counts": counts,
+            "provider_created_at": record.created_at,
+        },
+    )
+    if row.operation_id not in (None, operation.pk):
+        return Booked.ANOTHERS
+    counted_before = not created and row.counts
+    ProviderRefund.objects.filter(pk=row.pk).update(
+        operation=operation,
+        provider_status=record.provider_status,
+        counts=counts or counted_before,
+    )
+    if not counts:
+        return Booked.OURS
+    if counted_before:
+        _give_up_hold(locked)
+    else:
+        book(locked)
+    return Booked.OURS
+
+
+def _give_up_hold(locked: Locked) -> None:
+    operation = locked.operation
+    if Reservation.objects.filter(operation=operation, state="held").update(state="booked"):
+        Payment.objects.filter(pk=locked.payment.pk).update(
+            held_minor=F("held_minor") - operation.amount_minor
+        )
+        locked.payment.held_minor -= operation.amount_minor

@@ -1,0 +1,109 @@
+"""One lookup: take a number, ask with no transaction open, store the finding, then decide.
+
+The finding is stored whoever asked and whatever follows; it may decide only if its number is
+above the last one that did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import F
+from django.utils import timezone
+
+from reconciliation.matching import Finding, Verdict, match
+from refunds.dispatch import expected_of
+from refunds.models import Attempt, Evidence, Operation, ProviderRefund
+from refunds.providers import registry
+from refunds.providers.base import Account
+from refunds.providers.listing import Listing, read_payment
+
+# While one worker asks, sweeps leave the operation alone for so long.
+_ASKING = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """A stored lookup: its number, its evidence row and what it found."""
+
+    no: int
+    evidence_id: int
+    finding: Finding
+    started_at: datetime
+
+
+def take_number(operation_id: UUID) -> int | None:
+    """The next lookup number of an operation, committed; None when there is no such operation."""
+    taken = Operation.objects.filter(pk=operation_id).update(
+        lookup_started=F("lookup_started") + 1, due_at=timezone.now() + _ASKING
+    )
+    if not taken:
+        return None
+    return Operation.objects.values_list("lookup_started", flat=True).get(pk=operation_id)
+
+
+def ask(operation: Operation, no: int) -> Looked:
+    """Ask the provider about one operation and store the finding."""
+    started_at = timezone.now()
+    account = registry.account(operation.provider_account)
+    attempts = list(Attempt.objects.filter(operation=operation).order_by("no"))
+    listing = _read(operation, account, attempts)
+    finding = match(
+        listing.records,
+        expected_of(operation),
+        complete=listing.complete,
+        why_incomplete=listing.because,
+        known_refs=known_refs(operation),
+        first_recorded_at=attempts[0].recorded_at if attempts else operation.created_at,
+    )
+    evidence = Evidence.objects.create(
+        operation=operation,
+        kind="lookup",
+        lookup_no=no,
+        started_at=started_at,
+        body=listing.body,
+        facts={
+            "verdict": str(finding.verdict),
+            "because": finding.because,
+            "method": "list of the payment's refunds",
+            "complete": listing.complete,
+            "pages": listing.pages,
+            "account": account.identity(),
+            "candidates": [each.facts() for each in finding.candidates],
+        },
+    )
+    return Looked(no=no, evidence_id=evidence.pk, finding=finding, started_at=started_at)
+
+
+def known_refs(operation: Operation) -> frozenset[str]:
+    """References the provider gave us for this operation: booked, accepted, or merely answered."""
+    booked = ProviderRefund.objects.filter(operation=operation).values_list("ref", flat=True)
+    return frozenset(booked)
+
+
+def _read(operation: Operation, account: Account, attempts: list[Attempt]) -> Listing:
+    if account.contract.lookup == "none":
+        return _cannot("this account has no lookup")
+    if not account.credential:
+        return _cannot(f"no credential is set for {account.name}")
+    if any(each.account_identity != account.identity() for each in attempts):
+        return _cannot("the account, mode or address is not the one we sent to")
+    refs = known_refs(operation)
+    return read_payment(
+        account,
+        operation.payment.ref,
+        known_ref=min(refs) if refs else None,
+        pages_max=settings.LIMITS.lookup_pages_max,
+        total_seconds=settings.LIMITS.call_total_seconds,
+        body_bytes_max=settings.LIMITS.answer_bytes_max,
+    )
+
+
+def _cannot(because: str) -> Listing:
+    return Listing(records=(), complete=False, pages=0, because=because, body=b"")
+
+
+INCONCLUSIVE = frozenset({Verdict.ABSENT, Verdict.CANNOT_TELL})
