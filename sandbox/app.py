@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hmac import compare_digest
 
 from starlette.applications import Starlette
@@ -14,6 +14,7 @@ from starlette.routing import Mount, Route
 from sandbox.connection import CONTROL_PREFIX, Connection
 from sandbox.control import control_routes
 from sandbox.dialects import Dialect, Stamp
+from sandbox.errors import error_fault
 from sandbox.faults import Subject
 from sandbox.holds import Hold, terms_for
 from sandbox.instants import span
@@ -215,8 +216,10 @@ class Door:
     def _answered(
         self, arrival: Arrival, dialect: Dialect, answer: Answer, twists: Twists
     ) -> Given:
-        stamped = dialect.stamp(answer, arrival.stamp)
-        outcome = given(stamped, twists, dialect, arrival.connection, arrival.path)
+        error = error_fault(twists)
+        if error is None or not error.foreign:
+            answer = dialect.stamp(answer, _stamp_under(twists, arrival.stamp))
+        outcome = given(answer, twists, dialect, arrival.connection, arrival.path)
         if isinstance(outcome, Silence):
             return self._dropped(arrival)
         status = outcome.status_code if isinstance(outcome, Response) else answer.status
@@ -232,6 +235,12 @@ def _read(dialect: Dialect, call: Call) -> Operation:
     if len(call.body) > _BODY_BYTES_MAX:
         raise Declined("body_too_large", f"a body may have {_BODY_BYTES_MAX} bytes")
     return dialect.read(call)
+
+
+def _stamp_under(twists: Twists, stamp: Stamp) -> Stamp:
+    if "wrong_mode" not in twists:
+        return stamp
+    return replace(stamp, mode="test" if stamp.mode == "live" else "live")
 
 
 def _admitted(profile: Profile, credential: str | None) -> bool:

@@ -59,7 +59,7 @@ def terms_for(fault: str, twists: Twists, profile: Profile, received_at: int) ->
         return Terms(due_at=due_at, earliest_at=received_at, latest_at=latest_at)
     if fault == "land_past_flight":
         seconds = twists.seconds(fault, _PAST_FLIGHT_SECONDS if flight is None else flight + 1)
-        earliest_at = received_at if latest_at is None else latest_at + 1
+        earliest_at = received_at if latest_at is None else latest_at + span(0.001)
         due_at = max(earliest_at, received_at + span(seconds))
         return Terms(due_at=due_at, earliest_at=earliest_at, latest_at=None)
     options = twists.options(fault) or {}
