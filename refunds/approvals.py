@@ -18,7 +18,7 @@ from refunds import balance, doorbell, policies
 from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.domain.money import display
-from refunds.ledger import POLICY, Actor, Locked, lock, release, transition
+from refunds.ledger import Actor, Locked, back_to_waiting, lock, release, transition
 from refunds.models import Agent, Approval, Operation, Person
 
 
@@ -327,39 +327,6 @@ def revoke(operation_id: UUID, person: Person, *, version: int) -> Operation:
     return operation
 
 
-def back_to_waiting(
-    operation: Operation, event: str, by: Actor, cause: str, valid_seconds: int
-) -> None:
-    """authorized -> awaiting_approval: the round's approvals stop counting."""
-    until = timezone.now() + timedelta(seconds=valid_seconds)
-    transition(
-        operation,
-        event,
-        by=by,
-        sets={
-            "round": operation.round + 1,
-            "send_version": None,
-            "not_before": None,
-            "stale_cause": cause,
-            "expires_at": until,
-            "due_at": until,
-        },
-        detail={"cause": cause},
-    )
-
-
-def lapse(operation_id: UUID, *, cause: str) -> Operation | None:
-    """Policy ends an approval that no longer fits; None when it was moved meanwhile."""
-    with transaction.atomic():
-        locked = lock(operation_id)
-        if locked.operation.state != states.AUTHORIZED:
-            return None
-        release(locked, by=POLICY)
-        valid = policies.current().proposal_valid_seconds
-        back_to_waiting(locked.operation, "approval_lapsed", POLICY, cause, valid)
-        return locked.operation
-
-
 def withdraw(operation_id: UUID, *, by: Actor, reason: str = "") -> Operation:
     """The caller or a lead calls it off before the claim. Raises Refusal already_sent."""
     with transaction.atomic():
@@ -370,21 +337,6 @@ def withdraw(operation_id: UUID, *, by: Actor, reason: str = "") -> Operation:
         release(locked, by=by)
         transition(operation, "withdrawn", by=by, detail={"reason": reason[:500]})
     return operation
-
-
-def expire(now: datetime, *, batch_max: int) -> int:
-    """End proposals that nobody decided in time; returns how many."""
-    late = Operation.objects.filter(state=states.AWAITING_APPROVAL, due_at__lte=now).values_list(
-        "pk", flat=True
-    )[:batch_max]
-    ended = 0
-    for operation_id in list(late):
-        with transaction.atomic():
-            operation = lock(operation_id).operation
-            if operation.state == states.AWAITING_APPROVAL and operation.expires_at <= now:
-                transition(operation, "expired", by=POLICY)
-                ended += 1
-    return ended
 
 
 def _require_role(person: Person, roles: set[str], act: str, operation: Operation) -> None:

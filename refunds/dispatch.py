@@ -15,11 +15,11 @@ import structlog
 from django.conf import settings
 from django.utils import timezone
 
-from refunds import approvals, witness
+from refunds import policies, witness
 from refunds.domain import states
 from refunds.domain.errors import ClaimRefused
 from refunds.domain.outcome import Expected, RawAnswer
-from refunds.ledger import Claim, claim, record_answer
+from refunds.ledger import Claim, claim, lapse, record_answer
 from refunds.ledger.sending import pause
 from refunds.models import Operation, Quarantine, SendingStop
 from refunds.providers import http, registry
@@ -127,7 +127,8 @@ def _not_claimed(operation: Operation) -> str:
     """The claim found no row: end a stale approval, or leave it for the next sweep."""
     cause = lapse_cause(operation.pk)
     if cause is not None:
-        lapsed = approvals.lapse(operation.pk, cause=cause)
+        valid = policies.current().proposal_valid_seconds
+        lapsed = lapse(operation.pk, cause=cause, valid_seconds=valid)
         return "lapsed" if lapsed is not None else "gone"
     operation.refresh_from_db()
     if operation.state != states.AUTHORIZED:

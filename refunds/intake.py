@@ -7,10 +7,9 @@ equivalent (same payment and amount) that is open or has ended lately.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import uuid_utils.compat as uuids
 from django.db import IntegrityError, transaction
@@ -23,15 +22,14 @@ from refunds.domain.errors import Refusal
 from refunds.domain.policy import Judgement, Policy, judge
 from refunds.intake_facts import gather
 from refunds.models import (
-    Agent,
     Event,
     Operation,
     Order,
     Payment,
-    Person,
     PolicyCheck,
     Proposal,
 )
+from refunds.proposal import Caller, ProposalRequest
 from refunds.providers import registry
 from refunds.providers.base import Wish
 from refunds.text import check_text
@@ -59,48 +57,6 @@ _DONE_STATES = (
 )
 # How long policy's own authority (tier 0) lasts before the dispatcher must have claimed.
 _POLICY_AUTHORITY = timedelta(minutes=15)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """Who proposes: an agent with its accounts, or a person. Exactly one of the two."""
-
-    agent: Agent | None = None
-    person: Person | None = None
-
-    @property
-    def name(self) -> str:
-        return self.agent.name if self.agent else str(self.person and self.person.username)
-
-    @property
-    def actor(self) -> str:
-        return f"{'agent' if self.agent else 'person'}:{self.name}"
-
-    def has_account(self, account: str) -> bool:
-        return self.agent is None or account in self.agent.accounts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposalRequest:
-    """One call. `amount_minor` in minor units of `currency`; texts are the caller's own words."""
-
-    session_id: str
-    tool_call_id: str
-    order_ref: str
-    amount_minor: int
-    currency: str
-    reason_code: str
-    requested_by_kind: str
-    requested_by_ref: str
-    payment_ref: str | None = None
-    reason_text: str = ""
-    request_ref: str | None = None
-    separate_from: UUID | None = None
-    ticket_ref: str = ""
-    run_ref: str = ""
-    step_ref: str = ""
-    claims: dict[str, Any] = field(default_factory=dict)
-    read_links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

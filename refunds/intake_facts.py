@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db.models import QuerySet, Sum
 
@@ -11,9 +11,7 @@ from refunds import policies
 from refunds.domain import states
 from refunds.domain.policy import ProposalFacts
 from refunds.models import Operation, Order, Payment, Proposal
-
-if TYPE_CHECKING:
-    from refunds.intake import Caller, ProposalRequest
+from refunds.proposal import Caller, ProposalRequest
 
 # What counts towards the sums: pending ones too, but nothing that ended without moving money.
 _NOTHING_MOVED = (

@@ -6,7 +6,7 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
-from refunds import approvals, dispatch, doorbell, witness
+from refunds import dispatch, doorbell, ledger, witness
 
 
 @shared_task
@@ -22,7 +22,7 @@ def sweep_ready() -> None:
 
 @shared_task
 def expire() -> int:
-    return approvals.expire(timezone.now(), batch_max=settings.LIMITS.sweep_batch_max)
+    return ledger.expire(timezone.now(), batch_max=settings.LIMITS.sweep_batch_max)
 
 
 @shared_task

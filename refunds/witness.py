@@ -55,6 +55,13 @@ def _write(record: dict[str, Any]) -> None:
     scratch.replace(path)
 
 
+def forget() -> None:
+    """Drop every record, after people have lifted a quarantine: the present is the new start."""
+    _identity_of_process.clear()
+    for path in settings.WITNESS_DIR.glob("*.json"):
+        path.unlink()
+
+
 def check() -> bool:
     """Compare every record with the database; True when they agree, else a quarantine begins."""
     now = identity()

@@ -62,8 +62,8 @@ def sandbox_process() -> Iterator[SandboxProcess]:
     """One sandbox per test session on the port that the settings point at."""
     port = urlsplit(os.environ["AFTERSEND_SANDBOX_URL"]).port
     assert port is not None
-    process = SandboxProcess(port=port)
-    process.start()
+    process = SandboxProcess()
+    process.start(port=port)
     registry.accounts.cache_clear()
     yield process
     process.stop()

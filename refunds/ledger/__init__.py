@@ -11,6 +11,7 @@ from refunds.ledger.door import (
     lock,
     transition,
 )
+from refunds.ledger.lapse import back_to_waiting, expire, lapse
 from refunds.ledger.orders import book, bump, hold_again, release
 
 __all__ = [
@@ -21,10 +22,13 @@ __all__ = [
     "Claim",
     "Locked",
     "Recorded",
+    "back_to_waiting",
     "book",
     "bump",
     "claim",
+    "expire",
     "hold_again",
+    "lapse",
     "lock",
     "record_answer",
     "release",
