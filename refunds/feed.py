@@ -19,9 +19,9 @@ from refunds.domain.errors import Refusal
 from refunds.domain.fingerprint import digest
 from refunds.ledger import Actor, bump
 from refunds.ledger.external import learn_external
-from refunds.models import Order, OrderMove, Payment, ProviderAccount
+from refunds.models import Order, OrderMove, Payment, ProviderAccount, ProviderRefund
 from refunds.providers import registry
-from refunds.text import check_links, check_text
+from refunds.text import check_links, check_ref
 
 PAYMENT_STATES = ("uncaptured", "captured", "disputed", "reversed")
 # Facts of an order that move its version; the rest is shown, never interpreted.
@@ -105,19 +105,27 @@ def upsert(snapshot: OrderSnapshot, *, by: str) -> Fed:
         with transaction.atomic():
             return _store(snapshot, Actor("feed", by))
     except IntegrityError as error:
-        if "orders_ref" not in str(error):
+        if not any(name in str(error) for name in ("orders_ref", "payment_ref")):
             raise
-        # Two first snapshots of one order at once: the other one made it; ours is an update now.
+        # Two first snapshots of one order or payment at once: the other one made it; look again.
         with transaction.atomic():
             return _store(snapshot, Actor("feed", by))
 
 
 def _check(snapshot: OrderSnapshot) -> None:
     money.exponent(snapshot.currency)
-    for name in ("ref", "customer_ref", "return_state", "fulfilment_state"):
-        check_text(getattr(snapshot, name) or "", field=name, length_max=128)
+    _check_named(snapshot.ref, "order_ref")
+    for name in ("customer_ref", "return_state", "fulfilment_state"):
+        # The column of both states holds 64 characters.
+        check_ref(
+            getattr(snapshot, name) or "", field=name, length_max=128 if "ref" in name else 64
+        )
     check_links(snapshot.links or {}, settings.LINK_HOSTS)
+    for refund in snapshot.external_refunds:
+        _check_named(refund.provider_refund_ref, "provider_refund_ref")
+        check_ref(refund.provider_status, field="provider_status", length_max=32)
     for payment in snapshot.payments:
+        _check_named(payment.ref, "payment_ref")
         if payment.provider_account not in registry.accounts():
             raise Refusal(
                 "account_unknown",
@@ -139,6 +147,18 @@ def _check(snapshot: OrderSnapshot) -> None:
                 what_to_do="Send minor units from 0 to 999999999999.",
                 field="captured_minor",
             )
+
+
+def _check_named(ref: str, field: str) -> None:
+    """A reference that other things are found by: not empty, and no longer than its column."""
+    if not ref.strip():
+        raise Refusal(
+            "field_missing",
+            f"{field} is empty.",
+            what_to_do="Send the reference under which you know it.",
+            field=field,
+        )
+    check_ref(ref, field=field)
 
 
 def _store(snapshot: OrderSnapshot, by: Actor) -> Fed:
@@ -266,6 +286,20 @@ def _external(order: Order, refund: ExternalRefund, by: Actor) -> str | None:
             field="external_refunds",
         )
     money.check_minor(refund.amount_minor)
+    if (
+        ProviderRefund.objects.filter(
+            provider_account=payment.provider_account, ref=refund.provider_refund_ref
+        )
+        .exclude(payment=payment)
+        .exists()
+    ):
+        raise Refusal(
+            "external_refund_moved",
+            f"Refund {refund.provider_refund_ref} belongs to another payment.",
+            status=409,
+            what_to_do="A refund never moves; check the payment's reference.",
+            field="external_refunds",
+        )
     changed = learn_external(
         payment,
         ref=refund.provider_refund_ref,

@@ -32,7 +32,7 @@ from refunds.models import (
 from refunds.proposal import Caller, ProposalRequest
 from refunds.providers import registry
 from refunds.providers.base import Wish
-from refunds.text import check_text
+from refunds.text import check_ref, check_text
 
 REASON_CODES = (
     "damaged_item",
@@ -79,8 +79,24 @@ def propose(request: ProposalRequest, caller: Caller) -> Proposed:
             return _propose(request, caller)
     except IntegrityError:
         # A twin of this call committed between our look and our insert; look once more.
-        with transaction.atomic():
-            return _propose(request, caller)
+        try:
+            with transaction.atomic():
+                return _propose(request, caller)
+        except IntegrityError as error:
+            if "operation_request" in str(error) or "operation_business_key" in str(error):
+                # The wish exists where this caller may not look: say no more than that.
+                raise _name_taken(request) from error
+            raise
+
+
+def _name_taken(request: ProposalRequest) -> Refusal:
+    return Refusal(
+        "request_ref_reused",
+        f"{request.request_ref!r} names another refund of this order already.",
+        status=409,
+        what_to_do="Another wish needs another request_ref.",
+        field="request_ref",
+    )
 
 
 def _check_form(request: ProposalRequest) -> None:
@@ -103,9 +119,9 @@ def _check_form(request: ProposalRequest) -> None:
         )
     check_text(request.reason_text, field="reason_text", length_max=500)
     for name in ("order_ref", "requested_by_ref", "ticket_ref", "run_ref", "step_ref"):
-        check_text(getattr(request, name), field=name, length_max=128)
+        check_ref(getattr(request, name), field=name)
     if request.request_ref is not None:
-        check_text(request.request_ref, field="request_ref", length_max=128)
+        check_ref(request.request_ref, field="request_ref")
         if _MINTED_REF.fullmatch(request.request_ref) or not request.request_ref.strip():
             raise Refusal(
                 "request_ref_reserved",
@@ -121,12 +137,7 @@ def _propose(request: ProposalRequest, caller: Caller) -> Proposed:
         return Proposed(operation=call, outcome="same")
     order = Order.objects.select_for_update().filter(ref=request.order_ref).first()
     if order is None:
-        raise Refusal(
-            "order_unknown",
-            f"There is no order {request.order_ref!r}.",
-            what_to_do="Feed the order first (PUT /api/v1/orders/{ref}), then propose.",
-            field="order_ref",
-        )
+        raise _order_unknown(request.order_ref)
     # The twin of this very call may have committed while we waited for the order.
     call = _same_call(request, caller)
     if call is not None:
@@ -210,12 +221,21 @@ def _same_wish(request: ProposalRequest, order: Order, caller: Caller) -> Operat
     )
 
 
+def _order_unknown(ref: str) -> Refusal:
+    return Refusal(
+        "order_unknown",
+        f"There is no order {ref!r}.",
+        what_to_do="Feed the order first (PUT /api/v1/orders/{ref}), then propose.",
+        field="order_ref",
+    )
+
+
 def _payment(request: ProposalRequest, order: Order, caller: Caller) -> Payment:
-    payments = [
-        payment
-        for payment in Payment.objects.filter(order=order).order_by("pk")
-        if caller.has_account(payment.provider_account)
-    ]
+    known = list(Payment.objects.filter(order=order).order_by("pk"))
+    payments = [each for each in known if caller.has_account(each.provider_account)]
+    if known and not payments:
+        # An order of other accounts is answered like one that does not exist.
+        raise _order_unknown(order.ref)
     if request.payment_ref is not None:
         payments = [payment for payment in payments if payment.ref == request.payment_ref]
         if not payments:
