@@ -35,6 +35,7 @@ app.conf.beat_schedule = {
     "end leases": {"task": "reconciliation.tasks.end_leases", "schedule": 5.0},
     "ring for due lookups": {"task": "reconciliation.tasks.sweep_due", "schedule": 1.0},
     "probe paused accounts": {"task": "reconciliation.tasks.probe_accounts", "schedule": 5.0},
+    "watch balances": {"task": "reconciliation.tasks.watch_balances", "schedule": 30.0},
     "expire proposals": {"task": "refunds.tasks.expire", "schedule": 60.0},
     "compare with the witness": {"task": "refunds.tasks.check_witness", "schedule": 60.0},
 }

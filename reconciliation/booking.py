@@ -63,3 +63,26 @@ def _give_up_hold(locked: Locked) -> None:
             held_minor=F("held_minor") - operation.amount_minor
         )
         locked.payment.held_minor -= operation.amount_minor
+
+
+def book_surplus(locked: Locked, record: RefundRecord) -> bool:
+    """Count a refund that was paid besides the one the operation asked for; False if known."""
+    amount_minor = record.amount_minor or 0
+    _, created = ProviderRefund.objects.get_or_create(
+        provider_account=locked.operation.provider_account,
+        ref=record.ref,
+        defaults={
+            "payment": locked.payment,
+            "operation": locked.operation,
+            "amount_minor": amount_minor,
+            "provider_status": record.provider_status,
+            "counts": True,
+            "provider_created_at": record.created_at,
+        },
+    )
+    if created:
+        Payment.objects.filter(pk=locked.payment.pk).update(
+            refunded_minor=F("refunded_minor") + amount_minor
+        )
+        locked.payment.refunded_minor += amount_minor
+    return created

@@ -7,7 +7,7 @@ The table of cases, first fit wins:
       matching, still working                -> found_pending     (look again where it is pending)
       matching, finally negative             -> found_failed, if every other attempt is explained
       differing in a field                   -> case `mismatch`
-      more than once                         -> case `duplicate`
+      more than once                         -> booked once and more, case `duplicate`
   an attempt was refused, the others explained -> found_failed
   nothing can ever settle it                 -> case `unresolved`, at once
   nothing shown, or no readable answer       -> look again; a case once the patience is over
@@ -71,17 +71,24 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Move by `event`; `record` is the provider's refund it rests on, where there is one."""
+    """Move by `event`; `record` is the provider's refund it rests on, where there is one.
+
+    `surplus`: further refunds of this operation that were paid too; they open a case.
+    """
 
     event: str
     because: str
     record: RefundRecord | None = None
+    surplus: tuple[RefundRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCase:
+    """Ask a person. `surplus`: refunds of this operation that were paid besides the booked one."""
+
     reason: str
     because: str
+    surplus: tuple[RefundRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,7 @@ def decide(
 ) -> Decision:
     """The one decision that follows; `finding` is None where nothing could be asked or read."""
     if finding is not None and finding.verdict is Verdict.DUPLICATE:
-        return OpenCase("duplicate", finding.because)
+        return _paid_twice(view, finding, words)
     if finding is not None and finding.verdict is Verdict.DIFFERS:
         return OpenCase("mismatch", finding.because)
     if finding is not None and finding.verdict is Verdict.MATCH:
@@ -153,6 +160,20 @@ def _matched(
             return LookUpAgain(next_look(view, contract, limits, now))
         return Rest() if view.state == states.FAILED else OpenCase("contradiction", because)
     return OpenCase("mismatch", f"{record.ref} has a status we do not know: {status}.")
+
+
+def _paid_twice(view: View, finding: Finding, words: StatusWords) -> Decision:
+    """The refund happened, and happened again: both count, and a person must recover one."""
+    ours = [each for each in finding.candidates if each.ours]
+    clean = all(set(each.fields.values()) == {"match"} for each in ours)
+    paid = [each.record for each in ours if each.record.provider_status in words.succeeded]
+    paid.sort(key=lambda each: (each.created_at is None, each.created_at, each.ref))
+    if view.state == states.SUCCEEDED:
+        surplus = tuple(each for each in paid if each.ref != view.booked_ref)
+        return OpenCase("duplicate", finding.because, surplus)
+    if clean and len(paid) == len(ours) and view.state in states.UNCERTAIN:
+        return Settle("found_succeeded", finding.because, paid[0], tuple(paid[1:]))
+    return OpenCase("duplicate", finding.because)
 
 
 def _refused(view: View, contract: ProviderContract, limits: Limits, now: datetime) -> bool:

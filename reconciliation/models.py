@@ -36,7 +36,12 @@ class Case(models.Model):
                 fields=["operation"],
                 condition=models.Q(closed_at__isnull=True),
                 name="case_one_open",
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["payment"],
+                condition=models.Q(closed_at__isnull=True, operation__isnull=True),
+                name="case_one_open_of_payment",
+            ),
         ]
         indexes = [
             models.Index(

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from reconciliation.booking import Booked, book_found
+from reconciliation.booking import Booked, book_found, book_surplus
 from reconciliation.cases import close_by_evidence, open_case
 from reconciliation.decide import (
     AttemptView,
@@ -33,7 +33,7 @@ from refunds import doorbell
 from refunds.dispatch import expected_of
 from refunds.domain import states
 from refunds.domain.outcome import RefundRecord
-from refunds.ledger import RECONCILER, Locked, hold_again, lock, release, transition
+from refunds.ledger import RECONCILER, Locked, bump, hold_again, lock, release, transition
 from refunds.models import Attempt, Evidence, Operation, ProviderRefund
 from refunds.providers import registry
 from refunds.providers.base import instant
@@ -149,10 +149,14 @@ def _record_of(facts: dict[str, object]) -> RefundRecord:
 def _apply(locked: Locked, decision: Decision, looked: Looked) -> None:
     operation = locked.operation
     match decision:
-        case Settle(event, because, record):
+        case Settle(event, because, record, surplus):
+            if surplus:
+                open_case(locked, "duplicate", because)
             _settle(locked, event, because, record, looked)
-        case OpenCase(reason, because):
+            _count_surplus(locked, surplus)
+        case OpenCase(reason, because, surplus):
             open_case(locked, reason, because)
+            _count_surplus(locked, surplus)
             _applied(operation, looked, _slow_look(operation))
         case LookUpAgain(at):
             # Findings that conclude nothing do not raise the fence; they only move the clock.
@@ -197,6 +201,20 @@ def _settle(
         open_case(locked, "contradiction", because)
     elif operation.state in states.ENDED:
         close_by_evidence(locked, because)
+
+
+def _count_surplus(locked: Locked, surplus: tuple[RefundRecord, ...]) -> None:
+    """Further refunds of this operation left the payment too: they count, and move the order."""
+    for record in surplus:
+        if book_surplus(locked, record):
+            bump(
+                locked.order,
+                "external",
+                by=RECONCILER,
+                operation=locked.operation,
+                amount_minor=record.amount_minor,
+                detail={"ref": record.ref},
+            )
 
 
 def _applied(operation: Operation, looked: Looked, due_at: datetime | None) -> None:

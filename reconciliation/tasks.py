@@ -7,7 +7,7 @@ from uuid import UUID
 from celery import shared_task
 from django.utils import timezone
 
-from reconciliation import probes, reconciler, sweep
+from reconciliation import monitors, probes, reconciler, sweep
 
 
 @shared_task
@@ -23,6 +23,11 @@ def sweep_due() -> int:
 @shared_task
 def end_leases() -> int:
     return sweep.end_leases(timezone.now())
+
+
+@shared_task
+def watch_balances() -> int:
+    return monitors.over_refunded(timezone.now())
 
 
 @shared_task

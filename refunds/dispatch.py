@@ -44,9 +44,9 @@ def send(operation_id: str) -> str:
     operation = Operation.objects.select_related("order", "payment").filter(pk=operation_id).first()
     if operation is None or operation.state != states.AUTHORIZED:
         return "gone"
-    account = registry.account(operation.provider_account)
-    if not account.credential:
-        return _without_credential(operation, account)
+    account = registry.accounts().get(operation.provider_account)
+    if account is None or not account.credential:
+        return _without_credential(operation)
     # S counts from before the commit (rule 7).
     deadline = time.monotonic() + settings.LIMITS.send_deadline_seconds
     try:
@@ -111,12 +111,13 @@ def expected_of(operation: Operation) -> Expected:
     )
 
 
-def _without_credential(operation: Operation, account: Account) -> str:
+def _without_credential(operation: Operation) -> str:
     """Known not sent: no claim is made, so nothing becomes unknown; the page says the cause."""
+    name = operation.provider_account
     pause(
-        account.name,
+        name,
         kind="no_credential",
-        reason=f"No credential is set for {account.name}. Nothing was sent.",
+        reason=f"No credential is set for {name}. Nothing was sent.",
         by="dispatcher",
     )
     _wait(operation)

@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'review_case',
                 'indexes': [models.Index(condition=models.Q(('closed_at__isnull', True)), fields=['due_at', 'id'], name='case_open_due')],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('closed_at__isnull', True)), fields=('operation',), name='case_one_open')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('closed_at__isnull', True)), fields=('operation',), name='case_one_open'), models.UniqueConstraint(condition=models.Q(('closed_at__isnull', True), ('operation__isnull', True)), fields=('payment',), name='case_one_open_of_payment')],
             },
         ),
     ]

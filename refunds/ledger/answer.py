@@ -104,7 +104,10 @@ WITH seen AS (
          %(detail)s, clock_timestamp()
   FROM moved m, seen e
 ), late AS (  -- no decision fits any more: somebody must look, whatever the state
-  UPDATE operation o SET due_at = clock_timestamp(),
+  UPDATE operation o SET
+    due_at = CASE WHEN o.state IN ('unknown', 'pending')
+                    OR %(outcome)s IN ('confirmed', 'accepted', 'refused')
+                  THEN clock_timestamp() ELSE o.due_at END,
     halted = o.halted OR %(outcome)s IN ('confirmed', 'accepted', 'refused')
   WHERE o.id = %(id)s AND NOT EXISTS (SELECT FROM moved)
     AND NOT EXISTS (SELECT FROM provider_refund f WHERE f.operation_id = o.id AND f.ref = %(ref)s)

@@ -885,6 +885,16 @@ class Migration(migrations.Migration):
                 name="payment_amounts_not_negative",
             ),
         ),
+        migrations.AddIndex(
+            model_name="payment",
+            index=models.Index(
+                condition=models.Q(
+                    captured_minor__lt=models.F("refunded_minor") + models.F("held_minor")
+                ),
+                fields=["id"],
+                name="payment_over_refunded",
+            ),
+        ),
         migrations.AddConstraint(
             model_name="payment",
             constraint=models.CheckConstraint(

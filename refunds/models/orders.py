@@ -76,6 +76,16 @@ class Payment(models.Model):
 
     class Meta:
         db_table = "payment"
+        indexes = [
+            # More went out, or is on its way, than came in: found by the monitor without a scan.
+            models.Index(
+                fields=["id"],
+                condition=models.Q(
+                    captured_minor__lt=models.F("refunded_minor") + models.F("held_minor")
+                ),
+                name="payment_over_refunded",
+            )
+        ]
         constraints = [
             models.UniqueConstraint(fields=["provider_account", "ref"], name="payment_ref"),
             models.CheckConstraint(

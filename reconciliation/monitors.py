@@ -1,0 +1,48 @@
+"""Standing questions about the books themselves."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import F
+
+from reconciliation.models import Case
+from refunds.domain.money import display
+from refunds.models import Order, Payment
+
+_DUE = timedelta(hours=4)
+
+
+def over_refunded(now: datetime) -> int:
+    """Open an `external` case for each payment that gave back more than it took; returns how many.
+
+    The amounts stay as they are: what really happened is shown, never clamped. A payment with
+    such a case is halted until a person has looked.
+    """
+    suspects = (
+        Payment.objects.filter(captured_minor__lt=F("refunded_minor") + F("held_minor"))
+        .exclude(pk__in=Case.objects.filter(closed_at=None, operation=None).values("payment_id"))
+        .values_list("pk", "order_id")
+    )
+    opened = 0
+    for payment_id, order_id in list(suspects):
+        with transaction.atomic():
+            Order.objects.select_for_update().get(pk=order_id)
+            payment = Payment.objects.select_for_update().get(pk=payment_id)
+            over_minor = -payment.available_minor
+            open_already = Case.objects.filter(
+                payment=payment, operation=None, closed_at=None
+            ).exists()
+            if over_minor <= 0 or open_already:
+                continue
+            Case.objects.create(
+                payment=payment,
+                reasons=["external"],
+                because=f"Over-refunded by {display(over_minor, payment.currency)}: refunds made"
+                " here and elsewhere are more than was captured.",
+                due_at=now + _DUE,
+            )
+            Payment.objects.filter(pk=payment.pk).update(halted=True)
+            opened += 1
+    return opened

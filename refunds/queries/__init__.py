@@ -1,0 +1,1 @@
+"""The reads: what the doors and the pages show. They change nothing."""
