@@ -22,8 +22,8 @@ import psycopg
 from psycopg import pq, sql
 
 from config.embedded import places
-from config.embedded.liveness import command_line
 from config.embedded.places import EmbeddedError
+from config.liveness import command_line
 
 START_SECONDS_MAX = 120  # crash recovery included
 STOP_SECONDS_MAX = 20

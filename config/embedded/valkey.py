@@ -15,8 +15,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from config.embedded import places
-from config.embedded.liveness import command_line
 from config.embedded.places import EmbeddedError
+from config.liveness import command_line
 
 START_SECONDS_MAX = 30  # reading back a long append-only file included
 STOP_SECONDS_MAX = 5

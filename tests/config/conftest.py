@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from config.embedded import Postgres, Valkey
-from config.embedded.liveness import command_line
+from config.liveness import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER_USER = "nobody"

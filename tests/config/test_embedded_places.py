@@ -7,7 +7,7 @@ import pytest
 
 from config import embedded
 from config.embedded import EmbeddedError, Valkey, places
-from config.embedded.liveness import _from_ps, command_line
+from config.liveness import _from_ps, command_line
 from tests.config.conftest import run_python
 
 USE_UNTIL_TOLD = """

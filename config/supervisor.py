@@ -1,0 +1,143 @@
+"""`make demo`: everything that Aftersend needs on one machine, started, watched and ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from config import embedded
+from config.demo_secrets import kept_secrets
+from config.supervision import ports
+from config.supervision.kept import Child
+from config.supervision.supervise import AlreadyRunning, StartFailed, Stopped, Supervisor
+
+ROOT = Path(__file__).resolve().parents[1]
+WEB_PORT = "8000"
+SANDBOX_PORT = "8010"
+DATABASE = "aftersend"
+WORKER_STOP_SECONDS = 45  # a call to a provider may take 30 s, and its answer wants storing
+
+
+def main() -> int:
+    """0 after a stop, 1 when something did not start, 2 when it runs already, 130 interrupted."""
+    began = time.monotonic()
+    run_dir = embedded.run_dir_from_environment(ROOT)
+    home = embedded.home_for(ROOT, run_dir, "demo")
+    database, bell = embedded.servers_for(home, "demo")
+    pid_files = [
+        (database.cluster / "postmaster.pid", str(database.cluster)),
+        (bell.pid_file, str(bell.socket)),
+    ]
+    try:
+        with Supervisor(run_dir, root=ROOT, pid_files=pid_files) as demo:
+            _prepare(demo, run_dir)
+            _ensure_servers(demo, database, bell)
+            _start(demo)
+            print(f"\nAftersend runs at {demo.address} after {time.monotonic() - began:.1f} s.")
+            print("Sign in with a name and password printed above; Ctrl-C stops.", flush=True)
+            demo.watch()
+            print("\nStopping; work in progress may finish. Ctrl-C again ends it at once.")
+    except AlreadyRunning as running:
+        print(running, file=sys.stderr)
+        return 2
+    except (StartFailed, ports.NoPort, embedded.EmbeddedError) as failure:
+        print(f"The demo did not start: {failure}", file=sys.stderr)
+        return 1
+    except Stopped:
+        return 130
+    return 0
+
+
+def _prepare(demo: Supervisor, run_dir: Path) -> None:
+    web, sandbox = _ports()
+    demo.address = f"http://localhost:{web}"
+    demo.sandbox = f"http://127.0.0.1:{sandbox}"
+    (run_dir / "demo").mkdir(exist_ok=True)
+    demo.environment |= {
+        "AFTERSEND_ENV": "demo",
+        "AFTERSEND_RUN_DIR": str(run_dir),
+        "AFTERSEND_PORT": str(web),
+        "AFTERSEND_SANDBOX_URL": demo.sandbox,
+        "AFTERSEND_SANDBOX_TOKEN": kept_secrets(run_dir)["sandbox_token"],
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _ports() -> tuple[int, int]:
+    chosen: list[int] = []
+    for variable, usual in (("AFTERSEND_PORT", WEB_PORT), ("AFTERSEND_SANDBOX_PORT", SANDBOX_PORT)):
+        wanted = os.environ.get(variable, usual)
+        port = ports.choose(variable, wanted, but=chosen[0] if chosen else None)
+        if port != int(wanted):
+            print(f"Port {wanted} is taken; using {port}. {variable} chooses another.")
+        chosen.append(port)
+    return chosen[0], chosen[1]
+
+
+def _ensure_servers(demo: Supervisor, database: embedded.Postgres, bell: embedded.Valkey) -> None:
+    """Ours where no address was given; the children get addresses either way and start none."""
+    given = os.environ.get
+    if not given("DATABASE_URL"):
+        print(f"PostgreSQL lives under {database.folder}")
+        demo.keep_server("postgres", database, lambda: database.ensure(DATABASE))
+        demo.environment["DATABASE_URL"] = database.url(DATABASE)
+    if not (given("CELERY_BROKER_URL") and given("CACHE_URL")):
+        print(f"Valkey lives under {bell.folder}")
+        demo.keep_server("valkey", bell, bell.ensure)
+        demo.environment["CELERY_BROKER_URL"] = given("CELERY_BROKER_URL") or bell.url()
+        demo.environment["CACHE_URL"] = given("CACHE_URL") or bell.cache_url()
+
+
+def _start(demo: Supervisor) -> None:
+    python = sys.executable
+    demo.keep([_sandbox(demo)])
+    demo.run("migrate", (python, "manage.py", "migrate", "--no-input"))
+    demo.run("seed_demo", (python, "manage.py", "seed_demo"), shown=True)
+    demo.keep([_web(demo), *_workers(), _beat(demo)])
+
+
+def _sandbox(demo: Supervisor) -> Child:
+    port = demo.sandbox.rpartition(":")[2]
+    command = [sys.executable, "-m", "sandbox", "--port", port]
+    command += ["--book", str(demo.run_dir / "demo" / "book.sqlite")]
+    command += ["--control-token", demo.environment["AFTERSEND_SANDBOX_TOKEN"]]
+    return Child("sandbox", tuple(command), port=int(port), stops_last=True)
+
+
+def _web(demo: Supervisor) -> Child:
+    port = demo.environment["AFTERSEND_PORT"]
+    command = [sys.executable, "-m", "uvicorn", "config.asgi:application"]
+    command += ["--host", "127.0.0.1", "--port", port, "--timeout-graceful-shutdown", "5"]
+    return Child("web", tuple(command), port=int(port), stop_seconds=10)
+
+
+def _workers() -> list[Child]:
+    """Money in children of its own, with time limits; lookups only read, threads will do."""
+    rooms = {
+        "money": ["-P", "prefork", "-c", "2"],
+        "lookups": ["-P", "threads", "-c", "8"],
+    }
+    common = ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+    start = [sys.executable, "-m", "celery", "-A", "config.celery", "worker"]
+    return [
+        Child(
+            f"worker-{queue}",
+            (*start, "-Q", queue, "-n", f"{queue}@%h", *pool, *common),
+            stop_seconds=WORKER_STOP_SECONDS,
+        )
+        for queue, pool in rooms.items()
+    ]
+
+
+def _beat(demo: Supervisor) -> Child:
+    command = [sys.executable, "-m", "celery", "-A", "config.celery", "beat"]
+    command += ["--scheduler", "celery.beat:PersistentScheduler", "--loglevel", "INFO"]
+    command += ["--schedule", str(demo.run_dir / "beat-schedule")]
+    return Child("beat", tuple(command))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
