@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from celery import Celery
-from celery.signals import worker_ready
+from celery.signals import worker_init, worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -17,6 +17,7 @@ from django.conf import settings
 
 from config import broker
 from refunds import doorbell
+from refunds.checks import require_trustworthy_database
 
 app = Celery("aftersend")
 app.conf.update(
@@ -48,6 +49,12 @@ def ring(task: str, operation_id: str, after_seconds: float) -> None:
 
 
 doorbell.connect(ring)
+
+
+@worker_init.connect
+def _check_database(**_: object) -> None:
+    if settings.PRODUCTION:
+        require_trustworthy_database()
 
 
 @worker_ready.connect
