@@ -10,7 +10,7 @@ import pytest
 from django.core.cache import cache
 from django.db.backends.postgresql.operations import DatabaseOperations
 
-from refunds import doorbell
+from refunds import doorbell, policies
 from refunds.providers import registry
 from tests.cast import Cast, assemble
 from tests.provider_process import SandboxProcess
@@ -40,6 +40,7 @@ def _flush_past_the_guards() -> Iterator[None]:
 def _fresh_caches() -> Iterator[None]:
     yield
     cache.clear()
+    policies.current.cache_clear()
 
 
 @pytest.fixture

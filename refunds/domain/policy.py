@@ -190,7 +190,7 @@ def judge(facts: ProposalFacts, policy: Policy, now: datetime) -> Judgement:
     return Judgement(
         checks=checks,
         tier=tier,
-        quorum=1 if tier <= 1 else 2,
+        quorum=min(tier, 2),
         possible_repeat=possible_repeat,
     )
 

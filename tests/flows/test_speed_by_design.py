@@ -1,0 +1,93 @@
+"""What keeps it fast is counted, not timed: commits, round trips, indexes, plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from refunds import dispatch, policies
+from refunds.domain import states
+from tests import build
+from tests.cast import Cast
+from tests.provider_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def next_transaction() -> int:
+    """The next transaction number; reading it takes none, every write transaction takes one."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+        number: int = cursor.fetchone()[0]
+        return number
+
+
+def sent(provider: SandboxProcess, operation: Any) -> None:
+    provider.payment()
+    assert dispatch.send(str(operation.pk)) == "confirmed"
+
+
+def test_a_policy_cleared_refund_takes_three_write_transactions_from_proposal_to_recorded(
+    provider: SandboxProcess, cast: Cast, tmp_path: Path, settings: Any
+) -> None:
+    text = settings.POLICY_FILE.read_text()
+    settings.POLICY_FILE = tmp_path / "policy.toml"
+    settings.POLICY_FILE.write_text(
+        text.replace("tier0_max_minor = 0 ", "tier0_max_minor = 100000 ")
+    )
+    policies.current.cache_clear()
+    build.order()
+    before = next_transaction()
+    operation = build.proposed(cast.echo)
+    assert operation.state == states.AUTHORIZED
+    sent(provider, operation)
+    assert next_transaction() - before == 3
+
+
+def test_each_approval_adds_one_write_transaction(provider: SandboxProcess, cast: Cast) -> None:
+    build.order()
+    before = next_transaction()
+    operation = build.authorized(cast.echo, cast.ben)
+    sent(provider, operation)
+    assert next_transaction() - before == 4
+
+
+def test_a_send_is_one_read_and_two_statements(provider: SandboxProcess, cast: Cast) -> None:
+    build.order()
+    operation = build.authorized(cast.echo, cast.ben)
+    provider.payment()
+    dispatch.send(str(operation.pk))  # warms the witness's identity of this process
+    build.order("4822")
+    second = build.authorized(cast.foxtrot, cast.cleo, order_ref="4822")
+    provider.payment("pi_4822")
+    with CaptureQueriesContext(connection) as queries:
+        assert dispatch.send(str(second.pk)) == "confirmed"
+    assert len(queries) == 3, [query["sql"][:80] for query in queries]
+
+
+def test_the_operation_table_has_at_most_five_indexes(db: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indexname FROM pg_indexes WHERE tablename = 'operation'")
+        names = {row[0] for row in cursor.fetchall()}
+    assert len(names) <= 5, names
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id FROM operation WHERE state = 'authorized' AND due_at <= now()"
+        " ORDER BY due_at, id LIMIT 200",
+        "SELECT id FROM operation WHERE state = 'submitting' AND due_at <= now() LIMIT 200",
+        "SELECT id FROM operation WHERE state = 'awaiting_approval' AND due_at <= now() LIMIT 200",
+    ],
+)
+def test_every_sweep_reads_a_partial_index(db: None, query: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {query}")
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "operation_due" in plan, plan
