@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
@@ -92,17 +91,21 @@ def test_a_pid_file_with_another_number_does_not_stop_a_start(place: Path, whose
     pid_file = server.cluster / "postmaster.pid"
     left_behind = pid_file.read_text().splitlines()
     server.stop()
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    until(lambda: gone(ended.pid))  # not waited for: its number stays taken
-    number = os.getpid() if whose == "a stranger's" else ended.pid
-    pid_file.write_text("\n".join([str(number), *left_behind[1:], ""]))
+    # Of the user that PostgreSQL runs as: only those it takes for servers of its own.
+    user = server.cluster.stat().st_uid if os.geteuid() == 0 else None
+    other = subprocess.Popen(["sleep", "60"], user=user)
+    if whose == "a zombie's":
+        other.kill()
+        until(lambda: gone(other.pid))  # not waited for: its number stays taken
+    pid_file.write_text("\n".join([str(other.pid), *left_behind[1:], ""]))
     assert server.pid() is None
 
     server.ensure("till")
 
     assert server.alive()
-    assert server.pid() not in (None, number)
-    ended.wait()
+    assert server.pid() not in (None, other.pid)
+    other.kill()
+    other.wait()
 
 
 def test_an_interrupted_first_start_begins_again(place: Path) -> None:
