@@ -43,7 +43,7 @@ WITH ready AS MATERIALIZED (
       WHERE g.id = o.agent_id AND g.active AND w.is_active))
     AND (o.proposer_id IS NULL OR EXISTS (
       SELECT FROM person w WHERE w.id = o.proposer_id AND w.is_active))
-    AND (o.tier > 0 OR o.expires_at > clock_timestamp())
+    AND o.expires_at > clock_timestamp()
     AND (SELECT count(*) >= o.quorum AND (o.tier < 3 OR count(DISTINCT c.as_role) = 2)
          FROM approval c JOIN person w ON w.id = c.approver_id AND w.is_active
          WHERE c.operation_id = o.id AND c.round = o.round AND c.fingerprint = o.fingerprint
