@@ -51,6 +51,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django_htmx",
+    "ninja",  # for the files of its documentation page
     "refunds",
     "reconciliation",
     "review",
@@ -127,7 +128,8 @@ if PRODUCTION:
     CSRF_COOKIE_NAME = "__Host-csrf"
 
 STATIC_URL = "static/"
-STATIC_ROOT = ENV.run_dir / "static"
+# Outside production files come from where they lie; nothing is collected.
+STATIC_ROOT = ENV.run_dir / "static" if PRODUCTION else None
 STORAGES: dict[str, Any] = {
     "staticfiles": {
         "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"

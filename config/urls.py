@@ -1,8 +1,6 @@
 from django.urls import include, path
 
-from refunds.api.views import api
-
 urlpatterns = [
-    path("api/v1/", api.urls),
+    path("api/", include("refunds.api.urls")),
     path("", include("review.urls")),
 ]

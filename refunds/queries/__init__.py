@@ -1,1 +1,1 @@
-"""The reads: what the doors and the pages show. They change nothing."""
+"""Reads that several doors share: what an operation means for whoever asked for it."""

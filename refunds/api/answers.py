@@ -1,0 +1,132 @@
+"""What the API answers, as shapes for its documentation (and checked on the way out)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+NextAction = Literal[
+    "ask_status",
+    "ask_customer",
+    "done",
+    "tell_a_person",
+    "correct_and_propose",
+    "propose_again_if_needed",
+]
+
+
+class Reason(BaseModel):
+    """A check that refused, or what made an approval stale."""
+
+    code: str
+    says: str
+
+
+class Result(BaseModel):
+    """Where an operation stands and what is safe now. `unknown` is no failure: do not repeat."""
+
+    operation_id: str
+    business_key: str
+    outcome: Literal[
+        "awaiting_approval",
+        "stale",
+        "in_progress",
+        "pending",
+        "unknown",
+        "succeeded",
+        "mismatched",
+        "returned",
+        "failed",
+        "rejected",
+        "denied",
+        "expired",
+        "withdrawn",
+        "already_done",
+    ]
+    state: str
+    version: int
+    sentence: str
+    money_may_have_moved: Literal["no", "maybe", "yes"]
+    next_action: NextAction
+    do_not_repeat: bool
+    ask_again_after_seconds: int | None
+    order_ref: str
+    payment_ref: str
+    amount_minor: int
+    currency: str
+    provider_refund_ref: str | None
+    possible_repeat: bool
+    reasons: list[Reason]
+    created_at: str
+    as_of: str
+    pending_reason: str | None = Field(None, description="Only with the outcome pending")
+    ask_customer_for: str | None = Field(None, description="Only with next_action ask_customer")
+    until: str | None = Field(None, description="Only with next_action ask_customer")
+
+
+class Page(BaseModel):
+    """Operations in the order of their ids; `next` goes into `after`."""
+
+    items: list[Result]
+    next: str | None
+
+
+class Balance(BaseModel):
+    """One payment in minor units of its currency."""
+
+    ref: str
+    captured_minor: int
+    refunded_minor: int
+    held_minor: int
+    refundable_minor: int
+
+
+class OrderAnswer(BaseModel):
+    """An order after a feed."""
+
+    order_ref: str
+    version: int
+    changed: bool
+    frozen: bool
+    payments: list[Balance]
+
+
+class PaymentWithOperations(Balance):
+    """A payment, its balance and its operations, the oldest first."""
+
+    provider_account: str
+    currency: str
+    state: str
+    operations: list[Result]
+
+
+class OrderRefunds(BaseModel):
+    """The balance of an order."""
+
+    order_ref: str
+    version: int
+    frozen: bool
+    currency: str
+    payments: list[PaymentWithOperations]
+    older_left_out: bool = Field(description="More than the newest 100 operations exist")
+
+
+class Problem(BaseModel):
+    """Every error, RFC 9457. A conflict also carries the fields of the existing operation."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    what_to_do: str
+    field: str | None
+    operation_id: str | None
+    outcome: str | None
+    next_action: str | None
+
+
+PROBLEMS: dict[frozenset[int], Any] = {
+    frozenset({400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503}): Problem
+}

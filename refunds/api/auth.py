@@ -1,0 +1,91 @@
+"""Who calls: a bearer key with scopes, the accounts of its agent, and a pace."""
+
+from __future__ import annotations
+
+import time
+
+import structlog
+from django.core.cache import cache
+from django.http import HttpRequest
+from ninja.security.http import HttpAuthBase
+
+from refunds import credentials
+from refunds.domain.errors import Refusal
+from refunds.models import Credential
+
+log = structlog.get_logger(__name__)
+
+CALLS_PER_MINUTE_MAX = 60
+
+
+class AgentRequest(HttpRequest):
+    """A request that passed `Bearer`."""
+
+    auth: Credential
+
+
+class Bearer(HttpAuthBase):
+    """`Authorization: Bearer as_…` with one scope; the same description for every scope."""
+
+    openapi_scheme = "bearer"
+
+    def __init__(self, scope: str) -> None:
+        super().__init__()
+        self.scope = scope
+
+    def __call__(self, request: HttpRequest) -> Credential:
+        """The living credential. Raises Refusal 401, 403 scope_missing or 429 rate_limited."""
+        credential = credentials.authenticate(_bearer_of(request))
+        _keep_pace(credential)
+        if self.scope not in credential.scopes:
+            raise Refusal(
+                "scope_missing",
+                f"This key does not have the scope {self.scope}.",
+                status=403,
+                what_to_do="Use a key with that scope; an admin can mint one.",
+            )
+        return credential
+
+
+def _bearer_of(request: HttpRequest) -> str:
+    header = request.headers.get("Authorization", "")
+    if not header:
+        raise Refusal(
+            "credential_missing",
+            "There is no Authorization header.",
+            status=401,
+            what_to_do="Send `Authorization: Bearer as_…` with the key of your agent.",
+        )
+    scheme, _, token = header.partition(" ")
+    if scheme.lower() != "bearer":
+        raise Refusal(
+            "credential_invalid",
+            "The Authorization header is not a bearer key.",
+            status=401,
+            what_to_do="Send `Authorization: Bearer as_…` with the key of your agent.",
+        )
+    return token.strip()
+
+
+def _keep_pace(credential: Credential) -> None:
+    now = int(time.time())
+    if _calls_this_minute(credential, now // 60) > CALLS_PER_MINUTE_MAX:
+        raise Refusal(
+            "rate_limited",
+            f"This key may call {CALLS_PER_MINUTE_MAX} times a minute.",
+            status=429,
+            what_to_do="Wait as long as Retry-After says; asking more often changes nothing.",
+            facts={"retry_after_seconds": 60 - now % 60},
+        )
+
+
+def _calls_this_minute(credential: Credential, minute: int) -> int:
+    key = f"api-calls:{credential.pk}:{minute}"
+    try:
+        cache.add(key, 0, timeout=120)
+        return cache.incr(key)
+    except Exception as error:
+        # Whatever the cache's library raises: the pace protects our machine, while the limits
+        # that protect money are policy checks in the database. So a lost cache stops nobody.
+        log.warning("pace_not_counted", error=repr(error))
+        return 0

@@ -1,0 +1,197 @@
+"""Every error in one shape: RFC 9457, with a stable code and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import structlog
+from django.core.exceptions import RequestDataTooBig
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from ninja import NinjaAPI
+from ninja.errors import HttpError, ValidationError
+
+from refunds.api.parsing import malformed
+from refunds.domain.errors import Refusal
+
+log = structlog.get_logger(__name__)
+
+CONTENT_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = 5
+
+# What is safe after an error that names no operation. A proposal repeated under the same
+# session_id and tool_call_id is the same proposal, so repeating later is safe.
+_NEXT_ACTION: Final = {401: "tell_a_person", 403: "tell_a_person"} | dict.fromkeys(
+    (429, 500, 503), "repeat_later"
+)
+_TO_DO: Final = {
+    "field_unknown": "Leave it out; the documentation at /api/docs names every field.",
+    "field_missing": "Send it.",
+    "field_format": "Send it in the documented form, see /api/docs.",
+    "datetime_naive": 'Write instants with a zone, such as "2026-11-29T14:02:03Z".',
+    "text_too_long": "Shorten it; put the long form into the ticket.",
+    "amount_format": 'Send whole minor units (7900), or `amount` as text ("79.00").',
+    "amount_negative": "Send it without a sign.",
+    "amount_too_large": "Send minor units up to 999999999999.",
+}
+_CODE_OF_TYPE: Final = {
+    "extra_forbidden": "field_unknown",
+    "missing": "field_missing",
+    "string_too_long": "text_too_long",
+    "datetime_naive": "datetime_naive",
+}
+_CODE_OF_AMOUNT: Final = {
+    "greater_than_equal": "amount_negative",
+    "less_than_equal": "amount_too_large",
+}
+
+
+def body(refusal: Refusal, existing: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The problem of a refusal; a conflict also carries the fields of the `existing` operation."""
+    problem: dict[str, Any] = {
+        "type": f"/problems/{refusal.code}",
+        "title": refusal.code.replace("_", " ").capitalize(),
+        "status": refusal.status,
+        "code": refusal.code,
+        "detail": refusal.detail,
+        "what_to_do": refusal.what_to_do,
+        "field": refusal.field,
+        "operation_id": str(refusal.operation_id) if refusal.operation_id else None,
+        "outcome": "conflict" if existing else None,
+        "next_action": _NEXT_ACTION.get(refusal.status, "correct_and_repeat"),
+    }
+    return problem | existing if existing else problem
+
+
+def problem(refusal: Refusal, existing: dict[str, Any] | None = None) -> HttpResponse:
+    """The response of a refusal, with the headers that its status asks for."""
+    response = JsonResponse(
+        body(refusal, existing), status=refusal.status, content_type=CONTENT_TYPE
+    )
+    if refusal.status == 401:
+        response["WWW-Authenticate"] = 'Bearer realm="aftersend"'
+    if refusal.status in (429, 503):
+        wait = refusal.facts.get("retry_after_seconds", RETRY_AFTER_SECONDS)
+        response["Retry-After"] = str(wait)
+    return response
+
+
+def not_found(what: str) -> Refusal:
+    """404, also for what exists in an account that the credential does not have."""
+    return Refusal(
+        "not_found",
+        f"There is no {what} that this credential may see.",
+        status=404,
+        what_to_do="Check the reference and the accounts of the agent.",
+    )
+
+
+def database_unavailable() -> Refusal:
+    """503: the database did not answer; a repeat of the same call is safe."""
+    return Refusal(
+        "database_unavailable",
+        "The database does not answer, so nothing was recorded and nothing was sent.",
+        status=503,
+        what_to_do="Repeat the very same call later: with the same session_id and tool_call_id"
+        " it can never become a second refund.",
+    )
+
+
+def method_not_allowed(allowed: str) -> Refusal:
+    """405 with the methods that exist."""
+    return Refusal(
+        "method_not_allowed",
+        "This address does not know that method.",
+        status=405,
+        what_to_do=f"Use one of: {allowed}.",
+    )
+
+
+def from_validation(errors: Sequence[Mapping[str, Any]]) -> Refusal:
+    """The first error of a validation, as one of our codes.
+
+    `errors` as ninja lists them: `loc` begins with the source, and for bodies with the parameter.
+    """
+    error = errors[0]
+    source, *path = (str(part) for part in error["loc"])
+    if source == "body":
+        path = path[1:]
+        if not path:
+            return malformed("The body is not a JSON object.")
+    field = ".".join(path)[:200]
+    code = _code(field, str(error["type"]))
+    return Refusal(
+        code,
+        f"{field}: {str(error['msg'])[:300]}",
+        what_to_do=_TO_DO.get(code, _TO_DO["field_format"]),
+        field=field,
+    )
+
+
+def _code(field: str, kind: str) -> str:
+    if kind in _CODE_OF_TYPE:
+        return _CODE_OF_TYPE[kind]
+    if field == "amount" or field.endswith("_minor"):
+        return _CODE_OF_AMOUNT.get(kind, "amount_format")
+    return "field_format"
+
+
+def register(api: NinjaAPI) -> None:
+    """Let every exception of the API's views leave as a problem."""
+    handlers: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
+        Refusal: lambda request, refusal: problem(refusal),
+        ValidationError: lambda request, error: problem(from_validation(error.errors)),
+        HttpError: _http_error,
+        RequestDataTooBig: lambda request, error: problem(too_large()),
+        OperationalError: _database_away,
+        InterfaceError: _database_away,
+        Exception: _unforeseen,
+    }
+    for kind, answer in handlers.items():
+        api.exception_handler(kind)(answer)
+
+
+def too_large() -> Refusal:
+    """413 body_too_large."""
+    return Refusal(
+        "body_too_large",
+        "The body is larger than this address takes.",
+        status=413,
+        what_to_do="Send at most 64 KiB; a batch at most 1,000 lines of 64 KiB and 2 MB in all.",
+    )
+
+
+def not_json(expected: str) -> Refusal:
+    """415 not_json."""
+    return Refusal(
+        "not_json",
+        f"The body is not sent as {expected}.",
+        status=415,
+        what_to_do=f"Send the header Content-Type: {expected}.",
+    )
+
+
+def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+    # Ninja wraps whatever its parser raises; our parser raises refusals.
+    if isinstance(error.__cause__, Refusal):
+        return problem(error.__cause__)
+    return _unforeseen(request, error)
+
+
+def _database_away(request: HttpRequest, error: Exception) -> HttpResponse:
+    log.error("database_unavailable", path=request.path, error=type(error).__name__)
+    return problem(database_unavailable())
+
+
+def _unforeseen(request: HttpRequest, error: Exception) -> HttpResponse:
+    log.error("unforeseen", path=request.path, exc_info=error)
+    return problem(
+        Refusal(
+            "internal_error",
+            "Something failed that should not have.",
+            status=500,
+            what_to_do="Repeat the very same call later, or ask for the status of the operation;"
+            " with the same session_id and tool_call_id it can never become a second refund.",
+        )
+    )
