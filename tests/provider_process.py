@@ -25,10 +25,18 @@ class SandboxProcess:
     it back on the same port with the same book.
     """
 
-    def __init__(self, book: Path | None = None, *, idle_close_seconds: float = 1.0) -> None:
+    def __init__(
+        self,
+        book: Path | None = None,
+        *,
+        idle_close_seconds: float = 1.0,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        """With an `environment` of its own it also gets a process group of its own."""
         self._folder = tempfile.TemporaryDirectory(prefix="sandbox-") if book is None else None
         self.book_file = book or Path(self._folder.name, "book.sqlite3")  # type: ignore[union-attr]
         self.idle_close_seconds = idle_close_seconds
+        self.environment = environment
         self.base_url = ""
         self._process: subprocess.Popen[str] | None = None
         self._control: httpx.Client | None = None
@@ -67,6 +75,8 @@ class SandboxProcess:
                 *("--idle-close-seconds", str(self.idle_close_seconds)),
             ],
             cwd=ROOT,
+            env=self.environment,
+            process_group=None if self.environment is None else 0,
             stdout=subprocess.PIPE,
             text=True,
         )

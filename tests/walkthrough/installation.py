@@ -1,0 +1,253 @@
+"""A whole Aftersend of its own: servers, sandbox, web, workers, beat, on free loopback ports."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self
+
+from config import embedded
+from config.embedded.places import forget_files
+from config.supervision.guardian import MARK_VARIABLE
+from tests.provider_process import ROOT, SandboxProcess
+from tests.walkthrough.programs import NotReady, Program
+
+DATABASE = "aftersend"
+GUARDIAN_SECONDS_MAX = 15
+# Delays only; no rule is shortened away.
+LIMITS: dict[str, Any] = {
+    "send_delay_seconds": 0,
+    "call_total_seconds": 2,
+    "lease_seconds": 5,
+    "waiting_seconds": 1,
+    "not_sent_backoff_seconds": [1],
+    "probe_after_seconds": 1,
+    "probe_again_seconds": 2,
+}
+# This shop trusts one lead with more, so that a whole afternoon fits under one approval each.
+POLICY_CHANGES = {
+    "tier1_max_minor = 10000\n": "tier1_max_minor = 900000\n",
+    "tier2_max_minor = 100000\n": "tier2_max_minor = 950000\n",
+    "per_day_minor = 200000\n": "per_day_minor = 900000\n",
+}
+
+
+class Installation:
+    """Use it as a context manager. Nothing of it is left afterwards, not even after a SIGKILL."""
+
+    def __init__(self, *, broken: str = "") -> None:
+        """`broken` names one guard that its workers run without (see `broken.py`)."""
+        self.run_dir = Path(tempfile.mkdtemp(prefix="walk-"))
+        self.address = f"http://127.0.0.1:{_free_port()}"
+        self._token = secrets.token_hex(16)
+        self.provider = SandboxProcess(
+            self.run_dir / "book.sqlite3", environment={**os.environ, MARK_VARIABLE: self._token}
+        )
+        self._provider_is_down = False
+        self._broken = broken
+        home = embedded.home_for(ROOT, self.run_dir, "demo")
+        self._database, self._bell = embedded.servers_for(home, "demo")
+        self.database = self._database.url(DATABASE)
+        self.programs: dict[str, Program] = {}
+
+    @property
+    def money(self) -> Program:
+        """The worker that sends."""
+        return self.programs["worker-money"]
+
+    @property
+    def lookups(self) -> Program:
+        """The worker that finds out."""
+        return self.programs["worker-lookups"]
+
+    def __enter__(self) -> Self:
+        self._launch_guardian()
+        try:
+            with ThreadPoolExecutor(3) as at_once:
+                started: list[Future[Any]] = [
+                    at_once.submit(self._database.ensure, DATABASE),
+                    at_once.submit(self._bell.ensure),
+                    at_once.submit(self.provider.start),
+                ]
+                for each in started:
+                    each.result()
+            self.environment = self._environment()
+            self._write_policy()
+            self.run("-m", "tests.walkthrough.people")
+            kept = json.loads((self.run_dir / "demo.json").read_text())
+            self.keys: dict[str, str] = kept["keys"]
+            self.password: str = kept["password"]
+            self._start_programs()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def run(self, *arguments: str) -> str:
+        """One Python program to its end, in this environment; what it printed.
+
+        Raises NotReady with its own words when it fails.
+        """
+        ran = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        if ran.returncode != 0:
+            raise NotReady(f"{' '.join(arguments)} ended with {ran.returncode}: {ran.stderr}")
+        return ran.stdout
+
+    def heal(self) -> None:
+        """Everything awake, alive and answering again, whatever a step left behind."""
+        for program in self.programs.values():
+            program.wake()
+            if not program.runs():
+                self.start_again(program)
+        self.bring_provider_back()
+        self.provider.clear_faults()
+        self.provider.release()
+
+    def kill_provider(self) -> None:
+        """SIGKILL the provider: from now on connections are refused."""
+        self.provider.kill()
+        self._provider_is_down = True
+
+    def bring_provider_back(self) -> None:
+        """Start it on its port with its book; does nothing while it runs."""
+        if self._provider_is_down:
+            self.provider.start(self.provider.port)
+            self._provider_is_down = False
+
+    def start_again(self, program: Program) -> None:
+        """Start a program that ended and wait until it is up."""
+        program.start()
+        program.wait_for_words(_READY[program.name])
+
+    def _start_programs(self) -> None:
+        port = self.address.rpartition(":")[2]
+        celery = (
+            ["-m", "tests.walkthrough.broken", self._broken] if self._broken else ["-m", "celery"]
+        )
+        worker = [*celery, "-A", "config.celery", "worker", "--without-gossip", "--without-mingle"]
+        commands = {
+            "web": ["-m", "uvicorn", "config.asgi:application", "--port", port],
+            "worker-money": [*worker, "-Q", "money", "-n", "money@%h", "-P", "prefork", "-c", "2"],
+            "worker-lookups": [
+                *worker,
+                "-Q",
+                "lookups",
+                "-n",
+                "look@%h",
+                "-P",
+                "threads",
+                "-c",
+                "4",
+            ],
+            "beat": [
+                "-m",
+                "celery",
+                "-A",
+                "config.celery",
+                "beat",
+                "-s",
+                str(self.run_dir / "beat"),
+            ],
+        }
+        for name, command in commands.items():
+            level = [] if name == "web" else ["--loglevel", "INFO"]
+            log = self.run_dir / f"{name}.log"
+            program = Program(name, [sys.executable, *command, *level], self.environment, log)
+            program.start()
+            self.programs[name] = program
+        for name, program in self.programs.items():
+            program.wait_for_words(_READY[name])
+
+    def _environment(self) -> dict[str, str]:
+        """Nothing of the caller's own settings: this installation is one by itself."""
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(
+                ("AFTERSEND_", "DJANGO_", "DATABASE_", "CELERY_", "CACHE_", "PG")
+            )
+        }
+        return inherited | {
+            MARK_VARIABLE: self._token,
+            "AFTERSEND_ENV": "demo",
+            "AFTERSEND_RUN_DIR": str(self.run_dir),
+            "AFTERSEND_PORT": self.address.rpartition(":")[2],
+            "AFTERSEND_SANDBOX_URL": self.provider.base_url,
+            "AFTERSEND_POLICY_FILE": str(self.run_dir / "policy.toml"),
+            "AFTERSEND_LIMITS": json.dumps(LIMITS),
+            "DATABASE_URL": self.database,
+            "CELERY_BROKER_URL": self._bell.url(),
+            "CACHE_URL": self._bell.cache_url(),
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def _write_policy(self) -> None:
+        text = (ROOT / "policy.toml").read_text()
+        for usual, here in POLICY_CHANGES.items():
+            assert usual in text, f"policy.toml no longer says {usual!r}"
+            text = text.replace(usual, here)
+        (self.run_dir / "policy.toml").write_text(text)
+
+    def _launch_guardian(self) -> None:
+        """Ends what we leave behind when somebody kills us."""
+        servers = [
+            *(str(self._database.cluster / "postmaster.pid"), str(self._database.cluster)),
+            *(str(self._bell.pid_file), str(self._bell.socket)),
+        ]
+        self._guardian = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "config.supervision.guardian"),
+                *(self._token, str(self.run_dir), *servers),
+            ],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def _end(self) -> None:
+        for program in self.programs.values():
+            program.ask_to_stop()
+        for program in self.programs.values():
+            program.end()
+        self.provider.stop()
+        self._bell.stop()
+        self._database.stop()
+        assert self._guardian.stdin is not None
+        self._guardian.stdin.close()
+        self._guardian.wait(GUARDIAN_SECONDS_MAX)
+        forget_files(ROOT, self.run_dir)
+        shutil.rmtree(self.run_dir, ignore_errors=True)
+
+
+_READY = {
+    "web": "Application startup complete",
+    "worker-money": "ready.",
+    "worker-lookups": "ready.",
+    "beat": "beat: Starting",
+}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
