@@ -120,7 +120,7 @@ class NotOneRecord(ValueError):
 def parse_object(raw: RawAnswer) -> dict[str, Any]:
     """The JSON object of an answer; raises NotOneRecord for anything else.
 
-    Duplicate names, NaN, fractions as amounts and deep nesting are not readable: what two
+    Duplicate names, NaN, zero and half characters and deep nesting are not readable: what two
     parsers could read differently proves nothing.
     """
     if raw.unreadable:
@@ -130,6 +130,7 @@ def parse_object(raw: RawAnswer) -> dict[str, Any]:
         raise NotOneRecord(f"the body is {content_type or 'of no type'}, not JSON")
     try:
         value = json.loads(raw.body, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        _refuse_unstorable(value)
     except (ValueError, RecursionError) as error:
         raise NotOneRecord(f"the body is not readable JSON ({error})") from error
     if not isinstance(value, dict) or _depth(value) > JSON_DEPTH_MAX:
@@ -146,6 +147,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number")
+
+
+def _refuse_unstorable(value: Any) -> None:
+    # A zero or half a character is legal JSON that no column takes: the evidence would be lost.
+    written = json.dumps(value, ensure_ascii=False)
+    written.encode()
+    if "\\u0000" in written:
+        raise ValueError("it holds a zero character")
 
 
 def _depth(value: Any) -> int:
