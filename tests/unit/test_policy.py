@@ -168,9 +168,9 @@ def test_the_tier_of_an_amount(amount_minor: int, currency: str, tier: int, quor
 @pytest.mark.parametrize("total", ["payment_sum_minor", "customer_sum_minor", "proposer_sum_minor"])
 def test_splits_are_summed_for_the_tier(total: str) -> None:
     """Three times 40 against a limit of 100 goes to the higher tier (T4)."""
-    assert judged(amount_minor=4000, **{total: 10_000}).tier == 1
-    assert judged(amount_minor=4000, **{total: 12_000}).tier == 2
-    assert judged(amount_minor=4000, **{total: 100_001}).tier == 3
+    for sum_minor, tier in ((10_000, 1), (12_000, 2), (100_001, 3)):
+        facts: dict[str, Any] = {"amount_minor": 4000, total: sum_minor}
+        assert judged(**facts).tier == tier
 
 
 CLEARING = replace(POLICY, tier0_max_minor=8000)
@@ -199,11 +199,15 @@ def test_a_possible_repeat_always_needs_a_person(facts: dict[str, Any]) -> None:
 
 
 def test_where_only_a_person_could_find_out_one_tier_more() -> None:
-    blind = {"machine_can_settle": False}
+    blind: dict[str, Any] = {"machine_can_settle": False}
     assert judged(amount_minor=5000, **blind).tier == 1
     assert judged(amount_minor=5001, **blind).tier == 2
     assert judged(amount_minor=5001).tier == 1
-    top = {"amount_minor": 200_000, "captured_minor": 200_000, "caller_is_agent": False}
+    top: dict[str, Any] = {
+        "amount_minor": 200_000,
+        "captured_minor": 200_000,
+        "caller_is_agent": False,
+    }
     assert judged(**top, **blind).tier == 3
 
 
