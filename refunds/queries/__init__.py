@@ -1,1 +1,1 @@
-"""Reads that several doors share: what an operation means for whoever asked for it."""
+"""The reads: what the doors and the pages show. They change nothing."""
