@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import connection
 
+from refunds import policies
 from refunds.models import Operation
 from tests import build
 from tests.cast import Cast
@@ -47,7 +51,7 @@ def nothing_changes() -> Iterator[None]:
     ],
 )
 def test_b061_no_amount_is_ever_read_as_all_of_it(
-    door: Door, changes: dict[str, object], code: str, field: str
+    door: Door, changes: dict[str, Any], code: str, field: str
 ) -> None:
     with nothing_changes():
         answer = door.propose(**changes)
@@ -165,7 +169,7 @@ def test_each_wrong_field_has_its_own_code(door: Door, sent: str, code: str, fie
     ],
 )
 def test_each_wrong_value_has_its_own_code(
-    door: Door, changes: dict[str, object], code: str, field: str
+    door: Door, changes: dict[str, Any], code: str, field: str
 ) -> None:
     with nothing_changes():
         answer = door.propose(**changes)
@@ -288,12 +292,6 @@ def test_an_unforeseen_failure_has_the_same_shape(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The policy file is gone: an operator's fault that no caller can cause."""
-    from pathlib import Path
-
-    from django.conf import settings
-
-    from refunds import policies
-
     monkeypatch.setattr(settings, "POLICY_FILE", Path("/nowhere/policy.toml"))
     policies.current.cache_clear()
     try:

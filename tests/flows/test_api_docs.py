@@ -1,0 +1,65 @@
+"""The documentation: complete, served by ourselves, under the strict policy of every page."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def schema(client: Client) -> dict[str, Any]:
+    response = client.get("/api/v1/openapi.json")
+    assert response.status_code == 200
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def test_every_address_is_described_with_its_problems(schema: dict[str, Any]) -> None:
+    assert schema["openapi"].startswith("3.1")
+    described = {(method, path) for path, methods in schema["paths"].items() for method in methods}
+    assert described == {
+        ("post", "/api/v1/refunds"),
+        ("get", "/api/v1/refunds"),
+        ("get", "/api/v1/refunds/{operation_id}"),
+        ("get", "/api/v1/orders/{order_ref}/refunds"),
+        ("put", "/api/v1/orders/{order_ref}"),
+        ("post", "/api/v1/orders:batch"),
+    }
+    for methods in schema["paths"].values():
+        for operation in methods.values():
+            assert operation["security"] == [{"Bearer": []}]
+            for status in ("400", "401", "403", "404", "409", "413", "415", "422", "429", "503"):
+                assert list(operation["responses"][status]["content"]) == [
+                    "application/problem+json"
+                ]
+
+
+def test_the_description_refuses_unknown_fields_and_names_every_outcome(
+    schema: dict[str, Any],
+) -> None:
+    shapes = schema["components"]["schemas"]
+    assert shapes["ProposalIn"]["additionalProperties"] is False
+    assert shapes["OrderIn"]["additionalProperties"] is False
+    assert {"unknown", "stale", "already_done"} <= set(
+        shapes["Result"]["properties"]["outcome"]["enum"]
+    )
+
+
+def test_the_page_needs_nothing_from_elsewhere(client: Client) -> None:
+    response = client.get("/api/docs")
+    page = response.content.decode()
+    assert response.status_code == 200
+    assert "script-src 'self'" in response["Content-Security-Policy"]
+    for address in re.findall(r'(?:src|href)="([^"]*)"', page):
+        assert address.startswith(("/", "data:,")), address
+        if address.startswith("/static/"):
+            file = client.get(address)
+            assert file.status_code == 200
+            file.close()
+    assert not re.search(r"<script(?![^>]*(src=|application/json))", page), "no inline script"
+    assert not re.search(r"\sstyle=|<style|\son[a-z]+=", page)
