@@ -66,14 +66,14 @@ def parse_amount(text: str, currency: str) -> int:
             f"{text[:40]!r} is not an amount.",
             'Write digits with a point for the fraction and nothing else, such as "79.00".',
         )
-    minor = Decimal(text).scaleb(digits)
-    if minor != minor.to_integral_value():
+    # Also where the further digits are zeros: "1.050" EUR may be meant as a thousand and fifty.
+    if len(text.partition(".")[2]) > digits:
         raise _refuse(
             "amount_fraction",
             f"{currency} has {digits} digits after the point; {text} has more.",
             f"Send at most {digits} digits after the point.",
         )
-    return check_minor(int(minor))
+    return check_minor(int(Decimal(text).scaleb(digits)))
 
 
 def decimal_text(amount_minor: int, currency: str) -> str:
