@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from config import embedded
 from config.embedded.places import forget_files
 from config.supervision.guardian import MARK_VARIABLE
 from tests.provider_process import ROOT, SandboxProcess
-from tests.walkthrough.programs import NotReady, Program
+from tests.walkthrough.programs import Killed, NotReady, Program
 
 DATABASE = "aftersend"
 GUARDIAN_SECONDS_MAX = 15
@@ -121,10 +122,12 @@ class Installation:
         self.provider.clear_faults()
         self.provider.release()
 
-    def kill_provider(self) -> None:
+    def kill_provider(self) -> Killed:
         """SIGKILL the provider: from now on connections are refused."""
+        killed = {"process": "sandbox", "pid": self.provider.pid, "signal": int(signal.SIGKILL)}
         self.provider.kill()
         self._provider_is_down = True
+        return killed
 
     def bring_provider_back(self) -> None:
         """Start it on its port with its book; does nothing while it runs."""

@@ -1,0 +1,147 @@
+"""A page as a browser without scripts has it: the words one can read, and the forms one can send."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from urllib.parse import urljoin
+
+_VOID = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "wbr", "use"})
+_UNREAD = frozenset({"script", "style", "template", "title", "svg"})
+_BLOCKS = frozenset({"p", "div", "li", "tr", "td", "th", "dt", "dd", "h1", "h2", "h3", "section"})
+
+
+@dataclass
+class Button:
+    """Something that sends its form; `name` may be empty."""
+
+    name: str
+    value: str
+    action: str = ""
+    words: str = ""
+
+
+@dataclass
+class Form:
+    """`values` is what a browser would send for it untouched, without any button."""
+
+    id: str
+    action: str
+    method: str
+    values: dict[str, str] = field(default_factory=dict)
+    boxes: dict[str, str] = field(default_factory=dict)
+    buttons: list[Button] = field(default_factory=list)
+
+    def button(self, words: str) -> Button:
+        """The button whose words contain these; raises LookupError with those there are."""
+        for each in self.buttons:
+            if words.lower() in each.words.lower():
+                return each
+        raise LookupError(f"no button {words!r}; there is {[each.words for each in self.buttons]}")
+
+
+class Page(HTMLParser):
+    """`text` is what can be read below `<main>` (or on the whole page, where there is none)."""
+
+    def __init__(self, url: str, status: int, html: str) -> None:
+        super().__init__()
+        self.url = url
+        self.status = status
+        self.html = html
+        self.forms: dict[str, Form] = {}
+        self._open: list[str] = []
+        self._words: list[str] = []
+        self._main_words: list[str] = []
+        self._form: Form | None = None
+        self._area: tuple[str, Form] | None = None
+        self._choice: tuple[str, Form] | None = None
+        self._button: Button | None = None
+        self._later: list[tuple[str, dict[str, str]]] = []
+        self.feed(html)
+        self.close()
+        for tag, attributes in self._later:
+            self._control(tag, attributes, self.forms.get(attributes["form"]))
+
+    @property
+    def text(self) -> str:
+        """Words with single spaces, blocks on lines of their own."""
+        words = "".join(self._main_words or self._words)
+        lines = (" ".join(line.split()) for line in words.splitlines())
+        return "\n".join(line for line in lines if line)
+
+    def form(self, form_id: str) -> Form:
+        """Raises LookupError with what the page says instead."""
+        if form_id not in self.forms:
+            raise LookupError(f"{self.url} has no form {form_id}. It says: {self.text[:1500]}")
+        return self.forms[form_id]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in attrs}
+        if tag in _BLOCKS:
+            self._say("\n")
+        if tag == "form":
+            form_id = attributes.get("id", f"form-{len(self.forms) + 1}")
+            action = urljoin(self.url, attributes.get("action") or self.url)
+            self._form = Form(form_id, action, attributes.get("method", "get").lower())
+            self.forms[form_id] = self._form
+        elif tag in ("input", "button", "textarea", "select"):
+            if "form" in attributes:
+                self._later.append((tag, attributes))
+            else:
+                self._control(tag, attributes, self._form)
+        elif tag == "option" and self._choice is not None:
+            name, form = self._choice
+            if "selected" in attributes or name not in form.values:
+                form.values[name] = attributes.get("value", "")
+        if tag not in _VOID:
+            self._open.append(tag)
+
+    def _control(self, tag: str, attributes: dict[str, str], form: Form | None) -> None:
+        name, value = attributes.get("name", ""), attributes.get("value", "")
+        kind = attributes.get("type", "submit" if tag == "button" else "text")
+        if form is None or "disabled" in attributes:
+            return
+        if kind in ("submit", "image") and tag in ("button", "input"):
+            action = attributes.get("formaction", "")
+            self._button = Button(name, value, urljoin(self.url, action) if action else "", value)
+            form.buttons.append(self._button)
+        elif kind in ("checkbox", "radio"):
+            form.boxes[f"{name}={value}" if kind == "radio" else name] = value or "on"
+            if "checked" in attributes:
+                form.values[name] = value or "on"
+        elif tag == "textarea" and name:
+            form.values[name] = ""
+            self._area = (name, form)
+        elif tag == "select" and name:
+            self._choice = (name, form)
+        elif tag == "input" and name and kind != "button":
+            form.values[name] = value
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._open:
+            while self._open and self._open.pop() != tag:
+                continue
+        if tag in _BLOCKS:
+            self._say("\n")
+        if tag == "form":
+            self._form = None
+        elif tag == "textarea":
+            self._area = None
+        elif tag == "select":
+            self._choice = None
+        elif tag == "button":
+            self._button = None
+
+    def handle_data(self, data: str) -> None:
+        if self._area is not None:
+            name, form = self._area
+            form.values[name] += data
+        elif not _UNREAD.intersection(self._open):
+            if self._button is not None:
+                self._button.words += data
+            self._say(data)
+
+    def _say(self, words: str) -> None:
+        self._words.append(words)
+        if "main" in self._open:
+            self._main_words.append(words)
