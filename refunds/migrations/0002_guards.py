@@ -31,6 +31,8 @@ MATERIAL = [
     "ticket_ref",
     "run_ref",
     "step_ref",
+    "claims",
+    "read_links",
     "proposer_id",
     "agent_id",
     "agent_owner_id",

@@ -1,0 +1,135 @@
+"""A socket in front of PostgreSQL that cuts or holds a connection at one chosen statement."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from django.db import connection
+
+_READY = b"Z\x00\x00\x00\x05I"
+Act = Literal["cut_before", "cut_after", "hold"]
+
+
+@dataclass
+class PgProxy:
+    """Strikes once, at the first statement that holds `needle`.
+
+    `cut_before`: the server never gets it. `cut_after`: the server has executed and committed it,
+    and its answer is thrown away. `hold`: the same, and the answer waits for `release`.
+    `struck` is set when that has happened.
+    """
+
+    needle: bytes
+    act: Act
+    server: tuple[str, int]
+    host: str
+    struck: threading.Event = field(default_factory=threading.Event)
+    release: threading.Event = field(default_factory=threading.Event)
+
+    def serve(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            _Wire(self, client).start()
+
+
+class _Wire:
+    """One connection through the proxy, a thread for each direction."""
+
+    def __init__(self, proxy: PgProxy, client: socket.socket) -> None:
+        self.proxy, self.client = proxy, client
+        self.server = _connected(*proxy.server)
+        self.watching = False
+
+    def start(self) -> None:
+        for pump in (self._asked, self._answered):
+            threading.Thread(target=pump, daemon=True).start()
+
+    def _asked(self) -> None:
+        while content := _read(self.client):
+            if self.proxy.needle in content and not self.proxy.struck.is_set():
+                if self.proxy.act == "cut_before":
+                    self.proxy.struck.set()
+                    break
+                self.watching = True
+            if not _write(self.server, content):
+                break
+        self._close()
+
+    def _answered(self) -> None:
+        answer = b""
+        while content := _read(self.server):
+            if self.watching:
+                answer += content
+                if not answer.endswith(_READY):
+                    continue
+                content, answer, self.watching = answer, b"", False
+                self.proxy.struck.set()
+                if self.proxy.act == "cut_after":
+                    break
+                self.proxy.release.wait()
+            if not _write(self.client, content):
+                break
+        self._close()
+
+    def _close(self) -> None:
+        for end in (self.client, self.server):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # the other pump was first
+
+
+def _connected(host: str, port: int) -> socket.socket:
+    if not host.startswith("/"):
+        return socket.create_connection((host, port))
+    server = socket.socket(socket.AF_UNIX)
+    server.connect(f"{host}/.s.PGSQL.{port}")
+    return server
+
+
+def _read(end: socket.socket) -> bytes:
+    try:
+        return end.recv(65536)
+    except OSError:
+        return b""
+
+
+def _write(end: socket.socket, content: bytes) -> bool:
+    try:
+        end.sendall(content)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def in_front(needle: str, act: Act) -> Iterator[PgProxy]:
+    """A proxy whose `host` is a directory that can stand in for the database's."""
+    folder = tempfile.mkdtemp(prefix="pg-")
+    # Read here: in another thread it would be another connection.
+    host, port = (
+        str(connection.settings_dict["HOST"]),
+        int(connection.settings_dict["PORT"] or 5432),
+    )
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(Path(folder, f".s.PGSQL.{port}")))
+        listener.listen()
+        proxy = PgProxy(needle.encode(), act, server=(host, port), host=folder)
+        threading.Thread(target=proxy.serve, args=(listener,), daemon=True).start()
+        try:
+            yield proxy
+        finally:
+            proxy.release.set()
+            listener.shutdown(socket.SHUT_RDWR)
+    shutil.rmtree(folder)
