@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from urllib.parse import urlsplit
 
 from refunds.domain.errors import Refusal
@@ -14,6 +15,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 # reference is refused only where it also looks like somebody's card.
 _CARD = re.compile(r"(?:3[0-9]|4|5[0-8]|2[2-7]|6)[0-9]+", re.ASCII)
 _CARD_LENGTHS = (14, 15, 16, 19)
+_INSTANT = 'Write instants with a zone, such as "2026-11-29T14:02:03Z".'
 
 
 def _luhn(digits: str) -> bool:
@@ -98,3 +100,25 @@ def check_links(links: Mapping[str, str], hosts: Iterable[str]) -> None:
                 what_to_do="Allow the host in AFTERSEND_LINK_HOSTS, or leave the link out.",
                 field="links",
             )
+
+
+def parse_instant(text: str) -> datetime:
+    """The instant of an ISO 8601 text with a zone.
+
+    Raises Refusal datetime_naive, or field_format; the caller knows the field.
+    """
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise Refusal(
+            "field_format",
+            f"{text[:40]!r} is not an ISO 8601 instant.",
+            what_to_do=_INSTANT,
+        ) from None
+    if at.utcoffset() is None:
+        raise Refusal("datetime_naive", f"{text[:40]!r} has no time zone.", what_to_do=_INSTANT)
+    if not 1970 <= at.year <= 2999:
+        raise Refusal(
+            "field_format", f"{text[:40]!r} is not in the years 1970 to 2999.", what_to_do=_INSTANT
+        )
+    return at

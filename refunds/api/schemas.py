@@ -14,7 +14,7 @@ from refunds.domain import money
 from refunds.domain.errors import Refusal
 from refunds.feed import ExternalRefund, OrderSnapshot, PaymentSnapshot
 from refunds.proposal import ProposalRequest
-from refunds.text import check_ref, check_text
+from refunds.text import check_ref, check_text, parse_instant
 
 WAIT_SECONDS_DEFAULT = 8
 WAIT_SECONDS_MAX = 25
@@ -25,21 +25,17 @@ CLAIM_TEXT_MAX = 500
 def _instant(value: Any) -> datetime | None:
     if value is None:
         return None
+    if not isinstance(value, str):
+        raise PydanticCustomError("field_format", "is not text with an ISO 8601 instant")
     try:
-        if not isinstance(value, str):
-            raise TypeError
-        at = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
+        return parse_instant(value)
+    except Refusal as refusal:
+        # Its text may hold braces, which pydantic would take for places to fill.
         raise PydanticCustomError(
-            "field_format", 'is not an ISO 8601 instant such as "2026-11-29T14:02:03Z"'
+            "datetime_naive" if refusal.code == "datetime_naive" else "field_format",
+            "{detail}",
+            {"detail": refusal.detail},
         ) from None
-    if at.tzinfo is None or at.utcoffset() is None:
-        raise PydanticCustomError(
-            "datetime_naive", "has no time zone; write the instant with Z or an offset"
-        )
-    if not 1970 <= at.year <= 2999:
-        raise PydanticCustomError("field_format", "is not an instant between 1970 and 2999")
-    return at
 
 
 def _operation_id(value: Any) -> UUID | None:
