@@ -1,7 +1,116 @@
-from typing import Any
+"""What stands around every page: who reads, what waits, and what stops sending."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
+
+from refunds.queries import pages
+from review import access, case_reads, roles
+from review.presenters.words import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One entry of the rail."""
+
+    url: str
+    word: str
+    icon: str
+    current: bool
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell:
+    """The frame of a page; drawn only by full pages, so fragments cost none of its queries."""
+
+    reader: str
+    roles: str
+    items: list[Item]
+    halts: list[pages.Halt]
+    sandbox: bool
+    clock: Clock
+    theme: str
+
+    @property
+    def now_seconds(self) -> int:
+        return int(self.clock.now.timestamp())
+
+    @property
+    def utc_now(self) -> str:
+        return f"{self.clock.now.astimezone(UTC):%H:%M:%S} UTC"
+
+    @property
+    def local_now(self) -> str:
+        """The reader's own time, where it is not UTC."""
+        local = self.clock.local(self.clock.now)
+        return f"{local:%H:%M}" if local.utcoffset() else ""
 
 
 def console(request: HttpRequest) -> dict[str, Any]:
-    return {}
+    return {"shell": SimpleLazyObject(lambda: _shell(request))}
+
+
+def counts(request: HttpRequest) -> case_reads.Counts:
+    """The counts of this request, read once."""
+    known = getattr(request, "aftersend_counts", None)
+    if not isinstance(known, case_reads.Counts):
+        known = case_reads.counts()
+        request.aftersend_counts = known  # type: ignore[attr-defined]
+    return known
+
+
+def _shell(request: HttpRequest) -> Shell:
+    theme = request.COOKIES.get("theme", "")
+    signed_in = request.user.is_authenticated
+    who = access.viewer(request) if signed_in else None
+    reads = who is not None and who.may(roles.SEE)
+    return Shell(
+        reader=who.person.username if who else "",
+        roles=", ".join(role.replace("_", " ") for role in sorted(who.roles)) if who else "",
+        items=_items(request, reads=reads) if who else [],
+        halts=pages.halts() if reads else [],
+        sandbox=settings.SANDBOX,
+        clock=who.clock if who else Clock(timezone.now(), ZoneInfo("UTC")),
+        theme=theme if theme in ("light", "dark") else "",
+    )
+
+
+def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
+    here = request.resolver_match.url_name if request.resolver_match else ""
+    home = Item(url=reverse("home"), word="My work", icon="n-work", current=here == "home")
+    if not reads:
+        return [home]
+    waits = counts(request)
+    return [
+        home,
+        Item(
+            url=reverse("approvals"),
+            word="Approvals",
+            icon="s-authorized",
+            current=here in ("approvals", "approve", "reject"),
+            count=waits.waiting,
+        ),
+        Item(
+            url=reverse("unknown"),
+            word="Unknown",
+            icon="s-unknown",
+            current=here == "unknown",
+            count=waits.queue,
+        ),
+        Item(
+            url=reverse("sending"),
+            word="Providers",
+            icon="n-provider",
+            current=str(here).startswith("sending"),
+        ),
+    ]

@@ -1,3 +1,109 @@
+"""Tags of the console: money, pills, times and icons. Loaded as builtins."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
 from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from refunds.domain.money import display, display_number, exponent
+from review.presenters.words import SHAPES, Clock, actor_word, short, state_word
 
 register = template.Library()
+register.filter("short", short)
+register.filter("words", state_word)
+register.filter("actor", actor_word)
+
+
+@register.simple_tag
+def money(amount_minor: int, currency: str) -> SafeString:
+    """An amount with its code after it; its class says how many digits stand after the point."""
+    return format_html(
+        '<span class="money"><span class="n x{}">{}</span> <span class="cur">{}</span></span>',
+        exponent(currency),
+        display_number(amount_minor, currency),
+        currency,
+    )
+
+
+@register.simple_tag
+def amount(amount_minor: int, currency: str) -> str:
+    """The same in plain text, for titles."""
+    return display(amount_minor, currency)
+
+
+@register.simple_tag
+def copy(text: object, what: str) -> SafeString:
+    """A button that copies an id; without script the id is there to be marked."""
+    return format_html(
+        '<button type="button" class="copy" data-copy="{}" data-what="{}">Copy'
+        '<span class="vh"> {}</span></button>',
+        text,
+        what,
+        what,
+    )
+
+
+@register.simple_tag
+def icon(name: str, size: int = 16) -> SafeString:
+    """One symbol of the sprite; always beside a word, therefore hidden from readers."""
+    return format_html(
+        '<svg width="{}" height="{}" aria-hidden="true"><use href="#{}"/></svg>', size, size, name
+    )
+
+
+@register.simple_tag
+def pill(state: str, size: str = "") -> SafeString:
+    """A state: shape, border and word together."""
+    return format_html(
+        '<span class="pill{}" data-state="{}">{}<span class="word">{}</span></span>',
+        " pill-xl" if size == "xl" else "",
+        state,
+        icon(f"s-{SHAPES[state]}", 22 if size == "xl" else 14),
+        state_word(state),
+    )
+
+
+@register.simple_tag
+def flag(word: str) -> SafeString:
+    """A flag: square corners, because it is not a state."""
+    shape = f"s-{SHAPES[word]}" if word in SHAPES else "k-case"
+    return format_html(
+        '<span class="flag" data-state="{}">{}{}</span>', word, icon(shape, 12), word
+    )
+
+
+@register.simple_tag
+def when(clock: Clock, at: datetime, form: str = "minutes") -> SafeString:
+    """An instant in the reader's zone; UTC and its age on hover. `form`: minutes, seconds, exact,
+    ago, age."""
+    text = getattr(clock, form)(at)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', at.isoformat(), clock.utc(at), text
+    )
+
+
+@register.simple_tag
+def meter(filled: int) -> SafeString:
+    """The bar under an age; the words beside it say the same."""
+    return format_html(
+        '<svg class="meter" viewBox="0 0 100 5" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="bg" width="100" height="5"/><rect class="fg" width="{}" height="5"/></svg>',
+        filled,
+    )
+
+
+@register.simple_tag
+def hidden(values: Any) -> SafeString:
+    """The hidden values of a changing form (the CSRF token is the form's own)."""
+    return format_html(
+        '<input type="hidden" name="intent" value="{}">'
+        '<input type="hidden" name="obj_version" value="{}">'
+        '<input type="hidden" name="shown_digest" value="{}">',
+        values.intent,
+        values.obj_version,
+        values.shown_digest,
+    )

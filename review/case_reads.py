@@ -1,0 +1,90 @@
+"""Reads about cases, and about what nobody knows yet: the unknown queue and the counts of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
+
+from reconciliation.models import Case
+from refunds.domain import states
+from refunds.models import Operation
+
+_OPEN_CASE = Exists(Case.objects.filter(operation=OuterRef("pk"), closed_at=None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What waits, for the rail, the tabs and the first page.
+
+    `uncertain`: operations whose money may have moved; `oldest_at`: since when the oldest is
+    unknown; `automatic`: those of them without a case; `cases`: open cases of any kind.
+    """
+
+    waiting: int
+    stale: int
+    uncertain: int
+    automatic: int
+    oldest_at: datetime | None
+    cases: int
+
+    @property
+    def queue(self) -> int:
+        return self.cases + self.automatic
+
+
+def counts() -> Counts:
+    """All of them, in two queries."""
+    uncertain = Q(state__in=states.UNCERTAIN)
+    found = Operation.objects.filter(
+        state__in=[states.AWAITING_APPROVAL, *states.UNCERTAIN]
+    ).aggregate(
+        waiting=Count("pk", filter=Q(state=states.AWAITING_APPROVAL)),
+        stale=Count("pk", filter=Q(state=states.AWAITING_APPROVAL) & ~Q(stale_cause="")),
+        uncertain=Count("pk", filter=uncertain),
+        automatic=Count("pk", filter=uncertain & Q(~_OPEN_CASE)),
+        oldest_at=Min("unknown_since", filter=uncertain),
+    )
+    return Counts(**found, cases=Case.objects.filter(closed_at=None).count())
+
+
+def open_cases() -> QuerySet[Case]:
+    """Open cases, what is due first in front, with everything a row shows."""
+    return (
+        Case.objects.filter(closed_at=None)
+        .select_related(
+            "owner",
+            "payment__order",
+            "operation__order",
+            "operation__payment",
+            "operation__agent",
+            "operation__agent_owner",
+            "operation__proposer",
+        )
+        .defer("operation__body")
+        .order_by("due_at", "pk")
+    )
+
+
+def cases_after(rows: QuerySet[Case], at: datetime, case_id: int) -> QuerySet[Case]:
+    """The cases after one of `open_cases`, by its due time and id."""
+    return rows.filter(Q(due_at__gt=at) | Q(due_at=at, pk__gt=case_id))
+
+
+def automatic() -> QuerySet[Operation]:
+    """Uncertain operations without a case, the oldest in front: ids are ordered by time."""
+    return (
+        Operation.objects.filter(~_OPEN_CASE, state__in=states.UNCERTAIN)
+        .select_related("order", "payment", "agent", "agent_owner", "proposer")
+        .defer("body")
+        .order_by("pk")
+    )
+
+
+def cases_of(operation_id: UUID) -> list[Case]:
+    """Every case of an operation, oldest first."""
+    return list(
+        Case.objects.select_related("owner").filter(operation=operation_id).order_by("opened_at")
+    )

@@ -1,0 +1,24 @@
+"""Pages of a list, and whether a list has changed since it was drawn."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+PAGE_ROWS = 50
+
+
+def signature(rows: Iterable[tuple[object, int]]) -> str:
+    """A short text for the rows on the screen: six characters for each id and version."""
+    return "".join(_mark(identity, version) for identity, version in rows)
+
+
+def changed_since(before: str, rows: Iterable[tuple[object, int]]) -> int:
+    """How many rows are new, gone or moved, compared with a signature."""
+    then = {before[start : start + 6] for start in range(0, len(before), 6)}
+    now = {_mark(identity, version) for identity, version in rows}
+    return max(len(now - then), len(then - now))
+
+
+def _mark(identity: object, version: int) -> str:
+    return hashlib.sha256(f"{identity}:{version}".encode()).hexdigest()[:6]

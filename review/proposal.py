@@ -1,0 +1,270 @@
+"""One proposal as its approver sees it, and the digest of exactly that."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+
+from refunds import balance, policies
+from refunds.domain import states
+from refunds.models import Approval, Operation, PolicyCheck
+from refunds.queries import pages
+from review import facts, intent, roles
+from review.access import Viewer
+from review.presenters import approval, changes, rows, sentences
+from review.presenters.approval import Decision
+from review.presenters.changes import ClaimRow, DiffRow, MoveRow
+from review.presenters.facts import ApprovalFacts, MoveFacts, OperationFacts, RefundFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the approvals queue."""
+
+    op: Operation
+    facts: OperationFacts
+    given: list[ApprovalFacts]
+    notes: list[str]
+    policy: str
+    age: str
+    left: str
+    is_open: bool
+
+    @property
+    def gone(self) -> bool:
+        return self.facts.state != states.AWAITING_APPROVAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stale:
+    """What ended the last round, and everything that moved since."""
+
+    cause: str
+    given: list[ApprovalFacts]
+    changed: list[DiffRow]
+    same: str
+    moves: list[MoveRow]
+    came_back_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slip:
+    """The opened proposal. `balance_now` is the snapshot that an approval would store."""
+
+    op: Operation
+    facts: OperationFacts
+    given: list[ApprovalFacts]
+    all_given: list[ApprovalFacts]
+    checks: list[PolicyCheck]
+    failed_checks: tuple[str, ...]
+    claims: list[ClaimRow]
+    differing: list[str]
+    others: list[Operation]
+    elsewhere: list[RefundFacts]
+    refunds: list[RefundFacts]
+    balance_now: dict[str, Any]
+    waiting_minor: int
+    room_minor: int
+    lost_answer: str
+    decision: Decision
+    stale: Stale | None
+    can_take_back: bool
+    send_in_seconds: int
+    shown_digest: str
+    since_seen: list[MoveRow]
+
+    def drawn(self) -> intent.Hidden:
+        """Hidden values for one more form on this slip; each form is a press of its own."""
+        return intent.drawn(version=self.op.version, shown_digest=self.shown_digest)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hex of what would be sent; the approve form posts it back."""
+        return bytes(self.op.fingerprint).hex()
+
+    @property
+    def send_delay(self) -> int:
+        """Seconds between the last approval and the first possible send."""
+        return math.ceil(settings.LIMITS.send_delay_seconds)
+
+    @property
+    def booked_ref(self) -> str:
+        """The provider's refund of this operation, where one is known."""
+        return next((each.ref for each in self.refunds if each.operation_id == self.op.pk), "")
+
+    @property
+    def passed(self) -> str:
+        passed = len(self.checks) - len(self.failed_checks)
+        return f"{passed} of {len(self.checks)} passed"
+
+    @property
+    def after_minor(self) -> int:
+        return self.facts.available_minor - self.facts.amount_minor
+
+
+def own_words(op: Operation, who: Viewer) -> str:
+    """MC-03 where the reader or their agent proposed it; empty otherwise."""
+    pk = who.person.pk
+    if op.agent is not None and op.agent_owner_id == pk:
+        by = f"your agent {op.agent.name}"
+    elif op.proposer_id == pk:
+        by = "you"
+    else:
+        return ""
+    return f"You cannot approve this: it was proposed by {by}. Any other support lead can."
+
+
+def row(op: Operation, given: list[Approval], who: Viewer, *, is_open: bool = False) -> Row:
+    plain = facts.operation(op)
+    of_round = _of_round(op, given)
+    return Row(
+        op=op,
+        facts=plain,
+        given=of_round,
+        notes=rows.approval_notes(plain, of_round, own=own_words(op, who), clock=who.clock),
+        policy=approval.policy_word(plain, of_round),
+        age=who.clock.age(op.created_at),
+        left=rows.time_left(plain, who.clock),
+        is_open=is_open,
+    )
+
+
+def _of_round(op: Operation, given: list[Approval]) -> list[ApprovalFacts]:
+    """The approvals that count: of this round and of what would be sent."""
+    return [
+        facts.approval(each)
+        for each in given
+        if each.round == op.round and bytes(each.fingerprint) == bytes(op.fingerprint)
+    ]
+
+
+def slip(op: Operation, who: Viewer, *, seen_version: int | None = None) -> Slip:
+    """Everything an approver needs for `op` (as loaded by `pages.operation`).
+
+    `seen_version`: the order version of an older screen; what moved since is listed for it.
+    """
+    plain = facts.operation(op)
+    all_given = pages.approvals_of([op.pk])[op.pk]
+    of_round = _of_round(op, all_given)
+    last = [facts.approval(each) for each in all_given if each.round < op.round]
+    stale_since = last[-1].order_version if op.stale_cause and last else None
+    known = [each for each in (stale_since, seen_version) if each is not None]
+    near = pages.around(op, since_version=min(known, default=None))
+    moves = [facts.move(each) for each in near.moves]
+    refunds = [facts.refund(each) for each in near.refunds]
+    now = balance.snapshot(op.order, op.payment)
+    waiting = balance.approved_not_held_minor(op.payment, besides=op)
+    claims = changes.claim_rows(op.claims, _comparable(op, now), op.currency)
+    decision = approval.decision(
+        plain,
+        _reader(op, who, all_given),
+        of_round,
+        room_minor=op.payment.available_minor - waiting,
+        requester_tier_max=policies.current().requester_may_approve_up_to,
+    )
+    return Slip(
+        op=op,
+        facts=plain,
+        given=of_round,
+        all_given=[facts.approval(each) for each in all_given],
+        checks=near.checks,
+        failed_checks=tuple(each.name for each in near.checks if not each.passed),
+        claims=claims,
+        differing=changes.differing(claims),
+        others=near.others,
+        elsewhere=[each for each in refunds if each.operation_id is None],
+        refunds=refunds,
+        balance_now=now,
+        waiting_minor=waiting,
+        room_minor=op.payment.available_minor - waiting,
+        lost_answer=sentences.lost_answer(plain.contract, settings.LIMITS),
+        decision=decision,
+        stale=_stale(op, plain, last, now, moves, refunds),
+        can_take_back=op.state == states.AUTHORIZED and who.may(roles.TAKE_BACK),
+        send_in_seconds=_send_in_seconds(op, who),
+        shown_digest=_digest(op, who, now, of_round, near, waiting),
+        since_seen=_moves_since(seen_version, moves, refunds, op.currency),
+    )
+
+
+def _send_in_seconds(op: Operation, who: Viewer) -> int:
+    """Until sending may start; 0 when only a bell, a sweep or a pause is in between."""
+    if op.not_before is None or op.not_before <= who.clock.now:
+        return 0
+    return math.ceil((op.not_before - who.clock.now).total_seconds())
+
+
+def _comparable(op: Operation, now: dict[str, Any]) -> dict[str, Any]:
+    """Our facts under the names that a claim may be compared with."""
+    return now | {
+        "amount_minor": op.amount_minor,
+        "fulfilment_state": op.order.fulfilment_state,
+        "payment_ref": op.payment.ref,
+    }
+
+
+def _reader(op: Operation, who: Viewer, given: list[Approval]) -> approval.Reader:
+    pk = who.person.pk
+    asked = op.requested_by_kind == "person" and op.requested_by_ref == who.person.username
+    return approval.Reader(
+        roles=who.roles,
+        own=pk in (op.proposer_id, op.agent_owner_id),
+        own_agent=op.agent_id is not None and pk == op.agent_owner_id,
+        asked=asked,
+        approved_already=any(each.approver_id == pk and each.round == op.round for each in given),
+    )
+
+
+def _stale(
+    op: Operation,
+    plain: OperationFacts,
+    last: list[ApprovalFacts],
+    now: dict[str, Any],
+    moves: list[MoveFacts],
+    refunds: list[RefundFacts],
+) -> Stale | None:
+    if not op.stale_cause or not last:
+        return None
+    ended = [each for each in last if each.round == last[-1].round]
+    changed, same = changes.diff_rows(ended[-1].shown, now, plain)
+    return Stale(
+        cause=sentences.stale_words(op.stale_cause),
+        given=ended,
+        changed=changed,
+        same=changes.unchanged_line(same),
+        moves=_moves_since(ended[-1].order_version, moves, refunds, op.currency),
+        came_back_at=op.entered_at,
+    )
+
+
+def _moves_since(
+    version: int | None, moves: list[MoveFacts], refunds: list[RefundFacts], currency: str
+) -> list[MoveRow]:
+    if version is None:
+        return []
+    return changes.move_rows([each for each in moves if each.version > version], refunds, currency)
+
+
+def _digest(
+    op: Operation,
+    who: Viewer,
+    now: dict[str, Any],
+    given: list[ApprovalFacts],
+    near: pages.Around,
+    waiting_minor: int,
+) -> str:
+    return intent.digest_of(
+        who.person.pk,
+        str(op.pk),
+        op.state,
+        bytes(op.fingerprint).hex(),
+        now,
+        waiting_minor,
+        [[each.approver, each.as_role] for each in given],
+        [[str(each.pk), each.state] for each in near.others],
+        [[each.ref, each.amount_minor, each.provider_status] for each in near.refunds],
+    )

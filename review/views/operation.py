@@ -1,0 +1,132 @@
+"""The page of one operation: what it is, what happened, and what the provider's record says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from refunds.domain import states
+from refunds.domain.sentences import Told as Words
+from refunds.models import Operation
+from refunds.queries import pages
+from review import access, case_reads, facts, proposal, roles
+from review.intent import Pressed
+from review.models import Intent
+from review.presenters import evidence, rows, sentences
+from review.presenters.facts import CaseFacts
+from review.presenters.timeline import timeline
+from review.presenters.trail import Entry, Trail
+from review.presenters.words import actor_word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Everything under the head of the page that a poll may replace."""
+
+    slip: proposal.Slip
+    sentence: str
+    bar: rows.Bar | None
+    case: CaseFacts | None
+    only_a_person: bool
+    panel: evidence.Panel
+    entries: list[Entry]
+    mark: str
+
+
+@require_GET
+def operation(request: HttpRequest, operation_id: UUID) -> HttpResponse:
+    """The page; `evidence` chooses an item, `done` a press; `since` is a poll (204 or parts)."""
+    since = request.GET.get("since")
+    if since is not None:
+        access.require(request, roles.SEE)
+        if since == _mark(pages.version_of(operation_id)):
+            return HttpResponse(status=204)
+    found = access.operation(request, operation_id, roles.SEE)
+    context = _context(request, found)
+    if since is not None:
+        return render(request, "review/operation.html#moved", context | {"oob": True})
+    return render(request, "review/operation.html", context)
+
+
+def _context(request: HttpRequest, found: Operation) -> dict[str, Any]:
+    who = access.viewer(request)
+    chosen = request.GET.get("evidence", "")
+    told = _told(found, who, int(chosen) if chosen.isascii() and chosen.isdigit() else None)
+    return {
+        "clock": who.clock,
+        "told": told,
+        "slip": told.slip,
+        "op": found,
+        "pressed": _pressed(request),
+        "ended": found.state in states.ENDED and told.case is None,
+        "url": reverse("operation", args=[found.pk]),
+    }
+
+
+def _pressed(request: HttpRequest) -> Pressed | None:
+    try:
+        done = UUID(request.GET.get("done", ""))
+    except ValueError:
+        return None
+    row = Intent.objects.filter(pk=done, person=access.viewer(request).person).first()
+    return Pressed(row=row) if row else None
+
+
+def _told(found: Operation, who: access.Viewer, chosen: int | None) -> Told:
+    slip = proposal.slip(found, who)
+    past = pages.history(found)
+    cases = [facts.case(each) for each in case_reads.cases_of(found.pk)]
+    trail = Trail(
+        op=slip.facts,
+        events=tuple(facts.event(each) for each in past.events),
+        attempts=tuple(facts.attempt(each) for each in past.attempts),
+        evidence=tuple(facts.evidence(each) for each in past.evidence),
+        cases=tuple(cases),
+        approvals=tuple(slip.all_given),
+    )
+    uncertain = found.state in states.UNCERTAIN
+    case = next((each for each in cases if each.closed_at is None), None)
+    return Told(
+        slip=slip,
+        sentence=sentences.state_sentence(found.state, _words(trail, slip), who.clock.now),
+        bar=rows.target_bar(slip.facts, who.clock) if uncertain else None,
+        case=case,
+        only_a_person=uncertain and sentences.only_a_person(slip.facts.contract),
+        panel=evidence.panel(trail, chosen, settings.LIMITS, who.clock),
+        entries=timeline(trail, who.clock),
+        mark=_mark((found.version, found.lookup_started, len(past.evidence))),
+    )
+
+
+def _mark(numbers: tuple[int, int, int] | None) -> str:
+    return ".".join(str(number) for number in numbers or ())
+
+
+def _words(trail: Trail, slip: proposal.Slip) -> Words:
+    """What the sentence may name, from what the page has read already."""
+    op, last = slip.op, trail.events[-1]
+    sent = [each.at for each in trail.events if each.to_state == states.SUBMITTING]
+    booked = [each.ref for each in slip.refunds if each.operation_id == op.pk]
+    by_policy = any(each.event == "policy_cleared" for each in trail.events)
+    return Words(
+        asked_by=slip.facts.proposer_words,
+        approved_by="policy" if by_policy else ", ".join(each.approver for each in slip.given),
+        order_version=op.send_version,
+        expires_at=op.expires_at,
+        sent_at=sent[-1] if sent else None,
+        entered_at=last.at,
+        entered_by=actor_word(last.actor),
+        event=last.event,
+        because=str(last.detail.get("because") or last.detail.get("reason") or ""),
+        stale_cause=op.stale_cause,
+        needs_customer=op.pending_reason == "needs_customer",
+        provider_refund_ref=booked[0] if booked else "",
+        failed_checks=slip.failed_checks,
+    )
