@@ -27,7 +27,7 @@ def _instants() -> dict[str, list[str]]:
     found = {}
     for model in apps.get_models():
         columns = [
-            field.column
+            str(field.column)
             for field in model._meta.concrete_fields
             if isinstance(field, models.DateTimeField)
         ]

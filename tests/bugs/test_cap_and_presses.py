@@ -62,8 +62,8 @@ def test_b033_two_leads_cannot_over_refund(
     left = 100 - won_minor
     assert loser["facts"] == {"remaining_minor": left}
     assert f"Only 0.{left} USD is still refundable on order 4821" in loser["detail"]
-    for each in wishes:
-        dispatch.send(str(each.pk))
+    for wish in wishes:
+        dispatch.send(str(wish.pk))
     assert [refund["amount_minor"] for refund in provider.refunds()] == [won_minor]
     assert balance_of() == (0, won_minor, left)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -100,7 +101,7 @@ def test_b020_an_approved_amount_cannot_be_edited_only_proposed_anew(
     first = build.request(request_ref="return-17")
     operation = intake.propose(first, intake.Caller(agent=cast.echo)).operation
     approvals.approve(operation.pk, cast.ben, build.shown(operation))
-    other_amount = {"amount_minor": 8000, "request_ref": "return-17"}
+    other_amount: dict[str, Any] = {"amount_minor": 8000, "request_ref": "return-17"}
     for code, changed in (
         ("tool_call_reused", build.request(**other_amount, tool_call_id=first.tool_call_id)),
         ("request_ref_reused", build.request(**other_amount)),

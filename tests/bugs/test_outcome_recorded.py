@@ -140,7 +140,7 @@ def test_b007_an_id_learnt_after_a_lost_answer_is_stored_with_how_it_was_learnt(
     [refund] = provider.refunds("plain-main")
     assert operation.provider_refunds.get().ref == refund["id"]
     moved = operation.events.get(event="found_succeeded")
-    learnt = Evidence.objects.get(pk=moved.evidence_id)
+    learnt = Evidence.objects.get(pk=moved.evidence_id or 0)
     assert (learnt.kind, learnt.facts["method"]) == ("lookup", "list of the payment's refunds")
     [candidate] = learnt.facts["candidates"]
     assert (candidate["ref"], candidate["marker"]) == (refund["id"], operation.marker)
