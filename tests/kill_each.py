@@ -4,16 +4,10 @@ For every row of processes.json: SIGKILL; meanwhile somebody approves a refund; 
 15 s; the refund in the provider's book exactly once within 60 s. At last the supervisor itself,
 after which nothing may live for longer than 10 s. Prints one JSON object; exit 1 when not ok, 2
 when no demo runs.
-
-It calls `tests.drive_console.approve_one_refund(address: str) -> str`: propose a refund and
-approve it as the people of the demo would, through HTTP at `address`; return its operation id as
-soon as the approval stands. It meets programs that are just being killed, so it repeats a request
-that was refused, cut off or answered with 502, 503 or 500 for up to 30 s, with the same intent.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import signal
@@ -28,6 +22,7 @@ from typing import Any
 import httpx
 
 from config.embedded import run_dir_from_environment
+from tests.drive_console import approve_one_refund
 
 ROOT = Path(__file__).resolve().parents[1]
 BACK_SECONDS_MAX = 15
@@ -94,8 +89,7 @@ def main() -> int:
     except FileNotFoundError:
         print("No demo runs in this checkout. Start one with `make demo`.", file=sys.stderr)
         return 2
-    approve = importlib.import_module("tests.drive_console").approve_one_refund
-    kills = [_kill_one(demo, name, approve) for name in demo.names]
+    kills = [_kill_one(demo, name) for name in demo.names]
     # A second payment may come late: what was one refund then must still be one now.
     kills = [replace(kill, refunds_in_book=_count(demo, kill)) for kill in kills]
     left = _kill_supervisor(demo)
@@ -105,7 +99,7 @@ def main() -> int:
     return 0 if ok else 1
 
 
-def _kill_one(demo: Demo, name: str, approve: Callable[[str], str]) -> Kill:
+def _kill_one(demo: Demo, name: str) -> Kill:
     old = _wait(lambda: demo.pid(name), BACK_SECONDS_MAX)
     if old is None:
         return Kill(name, 0, None, None, None, 0, "was not running")
@@ -113,7 +107,7 @@ def _kill_one(demo: Demo, name: str, approve: Callable[[str], str]) -> Kill:
     with ThreadPoolExecutor(1) as person:
         began = time.monotonic()
         os.kill(old, signal.SIGKILL)
-        approved = person.submit(approve, demo.address)
+        approved = person.submit(approve_one_refund, demo.address)
         new = _wait(lambda: _other(demo.pid(name), old), BACK_SECONDS_MAX)
         back_seconds = round(time.monotonic() - began, 2) if new else None
         error = approved.exception()

@@ -62,7 +62,8 @@ class Supervisor:
         self._blocks = ExitStack()
 
     def __enter__(self) -> Self:
-        (self.run_dir / "logs").mkdir(parents=True, exist_ok=True)
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        (self.run_dir / "logs").mkdir(mode=0o700, exist_ok=True)
         self._lock = _take_lock(self.run_dir)
         self._signals = self._blocks.enter_context(Signals())
         self._pipe_read_end, self._pipe_write_end = os.pipe()
