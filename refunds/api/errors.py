@@ -87,6 +87,16 @@ def not_found(what: str) -> Refusal:
     )
 
 
+def no_such_address() -> Refusal:
+    """404 for an address that does not exist for anybody."""
+    return Refusal(
+        "not_found",
+        "There is no such address.",
+        status=404,
+        what_to_do="The documentation at /api/docs names every address.",
+    )
+
+
 def database_unavailable() -> Refusal:
     """503: the database did not answer; a repeat of the same call is safe."""
     return Refusal(

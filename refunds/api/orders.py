@@ -27,11 +27,12 @@ NDJSON = "application/x-ndjson"
 BATCH_LINES_MAX = 1_000
 BATCH_BYTES_MAX = 2_000_000
 
-router = Router()
+router = Router(tags=["orders"])
 
 
 @router.get(
     "/orders/{path:order_ref}/refunds",
+    operation_id="get_order_refunds",
     auth=Bearer("refund:read"),
     response={200: OrderRefunds, **PROBLEMS},
     exclude_unset=True,
@@ -53,6 +54,7 @@ def _visible(order_ref: str, agent: Agent) -> VisibleOrder | None:
 
 @router.put(
     "/orders/{path:order_ref}",
+    operation_id="put_order",
     auth=Bearer("order:write"),
     response={(200, 201): OrderAnswer, **PROBLEMS},
     summary="Feed one order",
@@ -88,6 +90,7 @@ def _require_own_accounts(agent: Agent, snapshot: OrderSnapshot) -> None:
 
 @router.post(
     "/orders:batch",
+    operation_id="feed_orders",
     auth=Bearer("order:write"),
     response={200: OrderAnswer, **PROBLEMS},
     summary="Feed up to 1,000 orders",

@@ -7,7 +7,14 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
 from refunds.domain import money
@@ -72,12 +79,28 @@ class RequestedBy(Strict):
     ref: Ref
 
 
+EXAMPLE: dict[str, JsonValue] = {
+    "session_id": "chat-8812",
+    "tool_call_id": "call_17",
+    "request_ref": "return-17",
+    "requested_by": {"kind": "customer", "ref": "cus_204"},
+    "order_ref": "4821",
+    "amount": "79.00",
+    "currency": "USD",
+    "reason_code": "damaged_item",
+    "reason_text": "headphones arrived broken",
+    "wait_seconds": 8,
+}
+
+
 class ProposalIn(Strict):
     """One wish for a refund. Exactly one of `amount_minor` and `amount`.
 
     The same session_id and tool_call_id always stand for the same operation. `separate_from`
     only flags; a person decides.
     """
+
+    model_config = ConfigDict(json_schema_extra={"example": EXAMPLE})
 
     session_id: str = Field(description="1 to 128 of A-Z a-z 0-9 _ . : -")
     tool_call_id: str = Field(description="1 to 128 of A-Z a-z 0-9 _ . : -")

@@ -51,10 +51,12 @@ class _Recorded:
 
 @api.post(
     "/refunds",
+    operation_id="propose_refund",
     auth=Bearer("refund:propose"),
     response={(200, 201): Result, **PROBLEMS},
     exclude_unset=True,
     summary="Propose a refund",
+    tags=["refunds"],
 )
 async def propose(
     request: AgentRequest, proposal: ProposalIn, response: HttpResponse
@@ -104,10 +106,12 @@ def _result(
 
 @api.get(
     "/refunds/{uuid:operation_id}",
+    operation_id="get_refund",
     auth=Bearer("refund:read"),
     response={200: Result, **PROBLEMS},
     exclude_unset=True,
     summary="Ask what became of a refund",
+    tags=["refunds"],
 )
 async def get_refund(
     request: AgentRequest,
@@ -125,10 +129,12 @@ async def get_refund(
 
 @api.get(
     "/refunds",
+    operation_id="list_refunds",
     auth=Bearer("refund:read"),
     response={200: Page, **PROBLEMS},
     exclude_unset=True,
     summary="List refunds",
+    tags=["refunds"],
 )
 def list_refunds(
     request: AgentRequest,
@@ -147,4 +153,6 @@ def list_refunds(
 
 def no_such_address(request: HttpRequest) -> HttpResponse:
     """Whatever else lies below /api/."""
-    return errors.problem(errors.not_found("address"))
+    response = errors.problem(errors.no_such_address())
+    response["Cache-Control"] = "no-store"
+    return response
