@@ -1,6 +1,7 @@
 """python -m sandbox --book FILE --port 8010 --control-token T"""
 
 import argparse
+import sys
 from pathlib import Path
 
 from sandbox.app import create_app
@@ -41,7 +42,10 @@ def main() -> None:
     book = Book(arguments.book)
     provider = Provider(book)
     app = create_app(provider, arguments.control_token)
-    server = Server(app, arguments.host, arguments.port, on_stop=provider.holds.abandon)
+    try:
+        server = Server(app, arguments.host, arguments.port, on_stop=provider.holds.abandon)
+    except OSError as taken:
+        sys.exit(f"sandbox: cannot listen on port {arguments.port} ({taken}); give another --port")
     app.state.server = server
     server.serve_until_stopped()
     book.close()

@@ -38,6 +38,8 @@ _BODY_BYTES_MAX = 1024 * 1024
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _WAITING_FAULTS = ("hold", "land_late", "land_past_flight")
 _DELAY_SECONDS = 1
+# In the record of calls, beside the faults of rules.
+RECEIVED_TOO_LATE = "received_too_late"
 
 Given = Response | Silence | Pieces
 
@@ -48,7 +50,6 @@ class Arrival:
 
     number: int
     path: str
-    call: Call
     received_at: int
     connection: Connection
     stamp: Stamp
@@ -67,15 +68,10 @@ class Door:
             return Silence(connection)
         provider = self._provider
         provider.settle()
-        age_seconds = connection.request_age_seconds()
-        dialect_name, account = (
-            request.path_params["dialect"],
-            request.path_params["account"],
-        )
-        dialect = DIALECTS.get(dialect_name)
+        dialect = DIALECTS.get(request.path_params["dialect"])
         if dialect is None:
-            return JSONResponse({"error": {"code": "dialect_not_found"}}, 404)
-        profile = provider.book.profile(account)
+            problem = {"code": "dialect_not_found", "message": f"use one of {[*DIALECTS]}"}
+            return JSONResponse({"error": problem}, 404)
         call = Call(
             method=request.method,
             path="/" + request.path_params["path"],
@@ -83,20 +79,15 @@ class Door:
             headers=request.headers,
             body=body,
         )
-        problem: Declined | None = None
-        operation: Operation | None = None
-        try:
-            operation = _read(dialect, call)
-        except Declined as declined:
-            problem = declined
+        operation, declined = _read(dialect, call)
+        account, age_seconds = request.path_params["account"], connection.request_age_seconds()
+        profile = provider.book.profile(account)
         received_at = provider.book.now() - span(age_seconds)
         url = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         number = provider.calls.record(account, call, url, operation, received_at)
-        known = profile is not None and profile.dialect == dialect_name
         arrival = Arrival(
             number=number,
             path=request.url.path,
-            call=call,
             received_at=received_at,
             connection=connection,
             stamp=Stamp(
@@ -106,17 +97,18 @@ class Door:
                 key=call.key,
             ),
         )
-        if profile is None or not known:
-            problem = Declined("account_not_found", f"no {dialect_name} account {account!r}")
-            return self._answered(arrival, dialect, dialect.declined(problem), Twists())
+        if profile is None or DIALECTS[profile.dialect] is not dialect:
+            declined = Declined("account_not_found", f"no account {account!r} speaks this dialect")
+            return self._answered(arrival, dialect, dialect.declined(declined), Twists())
         if profile.flight_seconds_max is not None and age_seconds > profile.flight_seconds_max:
-            # Received too long ago to be executed: this process was stopped in between.
+            # This process was stopped since the request came in: too late to execute it.
+            provider.calls.note_faults(number, [RECEIVED_TOO_LATE])
             return self._dropped(arrival)
         if not _admitted(profile, dialect.credential(call.headers)):
-            problem = Declined("unauthorized", "no such API key")
-        if problem is not None or operation is None:
-            assert problem is not None
-            return self._answered(arrival, dialect, dialect.declined(problem), Twists())
+            declined = Declined("unauthorized", "no such API key")
+        if declined is not None or operation is None:
+            assert declined is not None
+            return self._answered(arrival, dialect, dialect.declined(declined), Twists())
         return await self._serve(arrival, profile, dialect, operation)
 
     async def _serve(
@@ -124,7 +116,7 @@ class Door:
     ) -> Given:
         provider = self._provider
         twists = provider.plan.draw(self._subject(arrival.stamp.account, operation))
-        provider.calls.note_faults(arrival.number, twists)
+        provider.calls.note_faults(arrival.number, twists.names)
         if "reset_before" in twists:
             return self._dropped(arrival, reset=True)
         if "drop_before_commit" in twists:
@@ -231,10 +223,14 @@ class Door:
         return Silence(arrival.connection, reset=reset)
 
 
-def _read(dialect: Dialect, call: Call) -> Operation:
+def _read(dialect: Dialect, call: Call) -> tuple[Operation | None, Declined | None]:
+    """What is asked for, or why it cannot be read."""
     if len(call.body) > _BODY_BYTES_MAX:
-        raise Declined("body_too_large", f"a body may have {_BODY_BYTES_MAX} bytes")
-    return dialect.read(call)
+        return None, Declined("body_too_large", f"a body may have {_BODY_BYTES_MAX} bytes")
+    try:
+        return dialect.read(call), None
+    except Declined as declined:
+        return None, declined
 
 
 def _stamp_under(twists: Twists, stamp: Stamp) -> Stamp:

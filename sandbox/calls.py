@@ -6,7 +6,7 @@ from typing import Any
 
 from sandbox.book import Book
 from sandbox.instants import iso
-from sandbox.operations import Call, Create, Operation, Twists
+from sandbox.operations import Call, Create, Operation
 
 _PAGE_MAX = 10_000
 
@@ -42,11 +42,11 @@ class Calls:
         assert number is not None
         return number
 
-    def note_faults(self, number: int, twists: Twists) -> None:
-        if twists.fired:
+    def note_faults(self, number: int, names: list[str]) -> None:
+        if names:
             self._book.db.execute(
                 "UPDATE calls SET faults = ? WHERE seq = ?",
-                (json.dumps(twists.names), number),
+                (json.dumps(names), number),
             )
 
     def note_answer(self, number: int, answered: int | str) -> None:

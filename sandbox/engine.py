@@ -61,7 +61,10 @@ class Engine:
         if create.key is None or turn.profile.keys not in ("window", "forever"):
             return None
         with self._book.transaction():
-            earlier = self._repeated(turn, create)
+            try:
+                earlier = self._repeated(turn, create)
+            except Declined as declined:
+                return turn.dialect.declined(declined)
             if earlier is None:
                 self._keys.claim(turn.account, create.key, create.digest, turn.at)
         return earlier

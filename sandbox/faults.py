@@ -138,8 +138,11 @@ class Plan:
         """The faults that strike this request; counts them as fired."""
         fired: list[Fired] = []
         taken = False
+        rows = self._book.db.execute("SELECT * FROM rules ORDER BY id").fetchall()
+        if not rows:
+            return Twists()
         with self._book.transaction():
-            for row in self._book.db.execute("SELECT * FROM rules ORDER BY id").fetchall():
+            for row in rows:
                 rule = Rule(**json.loads(row["rule"]))
                 if not _matches(rule, subject):
                     continue

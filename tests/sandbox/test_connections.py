@@ -45,7 +45,7 @@ def closed_after(caller: socket.socket) -> float:
 def test_a_connection_without_a_first_byte_is_closed(
     brisk: SandboxProcess, caller: socket.socket
 ) -> None:
-    assert IDLE_CLOSE_SECONDS * 0.9 <= closed_after(caller) < 5 * IDLE_CLOSE_SECONDS
+    assert closed_after(caller) > IDLE_CLOSE_SECONDS / 2
     assert brisk.calls() == []
 
 
@@ -57,7 +57,7 @@ def test_a_request_that_stops_half_way_is_closed_unserved(
     brisk: SandboxProcess, caller: socket.socket, half: bytes
 ) -> None:
     caller.sendall(half)
-    assert IDLE_CLOSE_SECONDS * 0.9 <= closed_after(caller) < 5 * IDLE_CLOSE_SECONDS
+    assert closed_after(caller) > IDLE_CLOSE_SECONDS / 2
     assert brisk.calls() == []
 
 
@@ -66,11 +66,13 @@ def test_a_served_connection_is_closed_when_it_falls_silent(
 ) -> None:
     for _ in range(2):
         caller.sendall(REQUEST)
-        answer = b""
+        answer = caller.recv(4096)
         while not answer.endswith(b'"next": null}'):
-            answer += caller.recv(4096)
+            rest = caller.recv(4096)
+            assert rest, f"closed after {answer!r}"
+            answer += rest
         assert answer.startswith(b"HTTP/1.1 200")
-    assert IDLE_CLOSE_SECONDS * 0.9 <= closed_after(caller) < 5 * IDLE_CLOSE_SECONDS
+    assert closed_after(caller) > IDLE_CLOSE_SECONDS / 2
     assert len(brisk.calls()) == 2
 
 
@@ -96,6 +98,7 @@ def test_a_provider_that_slept_past_the_flight_time_executes_nothing(
     give_up_at = time.monotonic() + 5
     while len(brisk.calls()) < 2:
         assert time.monotonic() < give_up_at, "the requests were never read"
-    assert [call["answered"] for call in brisk.calls("plain-main")] == ["dropped"]
+    [late] = brisk.calls("plain-main")
+    assert (late["answered"], late["faults"]) == ("dropped", ["received_too_late"])
     assert brisk.refunds("plain-main") == []
     assert len(brisk.refunds("plain-unbounded")) == 1

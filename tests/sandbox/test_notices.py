@@ -146,7 +146,9 @@ def test_a_status_that_never_came_is_not_told(
     made = plain.refund().json()
     hooked.control("POST", f"/refunds/{made['id']}/status", {"to": "canceled"})
     hooked.advance(60)
+    hooked.control("POST", "/notices", {"deliver": "now"})
     assert [one.status for one in receiver.all_of(2)] == ["pending", "canceled"]
+    assert [one["status"] for one in hooked.refunds()] == ["canceled"]
 
 
 def test_a_notice_that_is_not_acknowledged_is_sent_again(
@@ -231,7 +233,10 @@ def test_a_false_notice_is_not_sent_again_when_it_is_refused(
     hooked.fault("notice_forged", on="notice")
     plain.refund()
     receiver.next()
-    wait_for_states(hooked, ["sent"])
+    hooked.advance(10)
+    hooked.control("POST", "/notices", {"deliver": "now"})
+    assert states(hooked) == ["sent"]
+    assert receiver.received.empty()
 
 
 def test_a_notice_can_lack_the_amount(

@@ -81,6 +81,9 @@ def test_a_key_is_in_use_while_its_request_is_being_executed(
         sandbox.wait_for_hold()
         answer = plain.refund(key="key-1", marker=MARKER)
         assert (answer.status_code, code_of(answer)) == (409, "key_in_use")
+        sandbox.fault("hold", execute="on_release")
+        answer = plain.refund(key="key-1", marker=MARKER)
+        assert (answer.status_code, code_of(answer)) == (409, "key_in_use")
         assert sandbox.refunds() == []
         sandbox.release()
         made = first.result(5)
@@ -109,6 +112,17 @@ def test_rejections_can_be_left_unstored(sandbox: SandboxProcess, plain: PlainCl
     assert plain.refund(key="key-1", marker=MARKER).status_code == 422
     sandbox.payment()
     assert plain.refund(key="key-1", marker=MARKER).status_code == 201
+
+
+def test_a_500_can_be_stored_where_rejections_are_not(
+    sandbox: SandboxProcess, plain: PlainClient
+) -> None:
+    sandbox.configure("plain-main", stores_rejections=False)
+    sandbox.payment()
+    sandbox.fault("stored_500")
+    for _ in range(2):
+        assert plain.refund(key="key-1", marker=MARKER).status_code == 500
+    assert len(sandbox.refunds()) == 1
 
 
 def test_an_unreadable_request_is_not_stored(sandbox: SandboxProcess, plain: PlainClient) -> None:
