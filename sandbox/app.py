@@ -38,6 +38,7 @@ _BODY_BYTES_MAX = 1024 * 1024
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _WAITING_FAULTS = ("hold", "land_late", "land_past_flight")
 _DELAY_SECONDS = 1
+_NO_ACCOUNT = Profile(dialect="none")
 # In the record of calls, beside the faults of rules.
 RECEIVED_TOO_LATE = "received_too_late"
 
@@ -51,6 +52,7 @@ class Arrival:
     number: int
     path: str
     received_at: int
+    age_seconds: float
     connection: Connection
     stamp: Stamp
 
@@ -61,11 +63,10 @@ class Door:
 
     async def ask(self, request: Request) -> Given:
         """Serve one request to `/{dialect}/{account}/...`."""
-        connection: Connection = request.scope["state"]["connection"]
         try:
             body = await request.body()
         except ClientDisconnect:
-            return Silence(connection)
+            return Silence(request.scope["state"]["connection"])
         provider = self._provider
         provider.settle()
         dialect = DIALECTS.get(request.path_params["dialect"])
@@ -79,37 +80,37 @@ class Door:
             headers=request.headers,
             body=body,
         )
-        operation, declined = _read(dialect, call)
+        profile = provider.book.profile(request.path_params["account"]) or _NO_ACCOUNT
+        read = _read(dialect, call)
+        arrival = self._write_down(request, call, read, profile)
+        asked = _turned_away(profile, dialect, call) or read
+        if isinstance(asked, Declined):
+            return self._answered(arrival, dialect, dialect.declined(asked), Twists())
+        flight_seconds_max = profile.flight_seconds_max
+        if flight_seconds_max is not None and arrival.age_seconds > flight_seconds_max:
+            # This process was stopped since the request came in: too late to execute it.
+            provider.calls.note_faults(arrival.number, [RECEIVED_TOO_LATE])
+            return self._dropped(arrival)
+        return await self._serve(arrival, profile, dialect, asked)
+
+    def _write_down(
+        self, request: Request, call: Call, read: Operation | Declined, profile: Profile
+    ) -> Arrival:
+        book, calls = self._provider.book, self._provider.calls
+        connection: Connection = request.scope["state"]["connection"]
         account, age_seconds = request.path_params["account"], connection.request_age_seconds()
-        profile = provider.book.profile(account)
-        received_at = provider.book.now() - span(age_seconds)
+        received_at = book.now() - span(age_seconds)
         url = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        number = provider.calls.record(account, call, url, operation, received_at)
-        arrival = Arrival(
+        operation = None if isinstance(read, Declined) else read
+        number = calls.record(account, call, url, operation, received_at)
+        return Arrival(
             number=number,
             path=request.url.path,
             received_at=received_at,
+            age_seconds=age_seconds,
             connection=connection,
-            stamp=Stamp(
-                account=account,
-                mode=profile.mode if profile is not None else "live",
-                call_number=number,
-                key=call.key,
-            ),
+            stamp=Stamp(account=account, mode=profile.mode, call_number=number, key=call.key),
         )
-        if profile is None or DIALECTS[profile.dialect] is not dialect:
-            declined = Declined("account_not_found", f"no account {account!r} speaks this dialect")
-            return self._answered(arrival, dialect, dialect.declined(declined), Twists())
-        if profile.flight_seconds_max is not None and age_seconds > profile.flight_seconds_max:
-            # This process was stopped since the request came in: too late to execute it.
-            provider.calls.note_faults(number, [RECEIVED_TOO_LATE])
-            return self._dropped(arrival)
-        if not _admitted(profile, dialect.credential(call.headers)):
-            declined = Declined("unauthorized", "no such API key")
-        if declined is not None or operation is None:
-            assert declined is not None
-            return self._answered(arrival, dialect, dialect.declined(declined), Twists())
-        return await self._serve(arrival, profile, dialect, operation)
 
     async def _serve(
         self, arrival: Arrival, profile: Profile, dialect: Dialect, operation: Operation
@@ -223,14 +224,22 @@ class Door:
         return Silence(arrival.connection, reset=reset)
 
 
-def _read(dialect: Dialect, call: Call) -> tuple[Operation | None, Declined | None]:
+def _read(dialect: Dialect, call: Call) -> Operation | Declined:
     """What is asked for, or why it cannot be read."""
     if len(call.body) > _BODY_BYTES_MAX:
-        return None, Declined("body_too_large", f"a body may have {_BODY_BYTES_MAX} bytes")
+        return Declined("body_too_large", f"a body may have {_BODY_BYTES_MAX} bytes")
     try:
-        return dialect.read(call), None
+        return dialect.read(call)
     except Declined as declined:
-        return None, declined
+        return declined
+
+
+def _turned_away(profile: Profile, dialect: Dialect, call: Call) -> Declined | None:
+    if DIALECTS.get(profile.dialect) is not dialect:
+        return Declined("account_not_found", "no such account speaks this dialect")
+    if not _admitted(profile, dialect.credential(call.headers)):
+        return Declined("unauthorized", "no such API key")
+    return None
 
 
 def _stamp_under(twists: Twists, stamp: Stamp) -> Stamp:
