@@ -75,9 +75,17 @@ class Actor:
         except ProcessLookupError:
             return
         give_up_at = time.monotonic() + DEADLINE_SECONDS
-        while Path(f"/proc/{self.pid}").exists():
+        while _lives(self.pid):
             assert time.monotonic() < give_up_at, f"{self.pid} does not die"
             time.sleep(0.002)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 class Troupe:
@@ -85,6 +93,7 @@ class Troupe:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="actors-")
+        self.witness = Path(self._folder.name, "witness")
         self._actors: dict[int, Actor] = {}
         self._born: list[int] = []
         self._rest = b""
@@ -128,7 +137,7 @@ class Troupe:
             "limits": limits or {},
             "environ": environ or {},
             "fifo": fifo,
-            "witness": str(Path(self._folder.name, "witness")),
+            "witness": str(self.witness),
         }
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order).encode() + b"\n")

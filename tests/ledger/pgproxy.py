@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import shutil
 import socket
 import tempfile
@@ -40,54 +41,46 @@ class PgProxy:
                 client, _ = listener.accept()
             except OSError:
                 return
-            _Wire(self, client).start()
+            threading.Thread(target=_Wire(self, client).carry, daemon=True).start()
 
 
 class _Wire:
-    """One connection through the proxy, a thread for each direction."""
+    """One connection through the proxy."""
 
     def __init__(self, proxy: PgProxy, client: socket.socket) -> None:
         self.proxy, self.client = proxy, client
         self.server = _connected(*proxy.server)
-        self.watching = False
+        self.kept: bytes | None = None
 
-    def start(self) -> None:
-        for pump in (self._asked, self._answered):
-            threading.Thread(target=pump, daemon=True).start()
+    def carry(self) -> None:
+        """Carry both ways until one end is gone, or the proxy strikes."""
+        with self.client, self.server:
+            while True:
+                for end in select.select([self.client, self.server], [], [])[0]:
+                    content = _read(end)
+                    on = self._asked if end is self.client else self._answered
+                    if not content or not on(content):
+                        return
 
-    def _asked(self) -> None:
-        while content := _read(self.client):
-            if self.proxy.needle in content and not self.proxy.struck.is_set():
-                if self.proxy.act == "cut_before":
-                    self.proxy.struck.set()
-                    break
-                self.watching = True
-            if not _write(self.server, content):
-                break
-        self._close()
-
-    def _answered(self) -> None:
-        answer = b""
-        while content := _read(self.server):
-            if self.watching:
-                answer += content
-                if not answer.endswith(_READY):
-                    continue
-                content, answer, self.watching = answer, b"", False
+    def _asked(self, content: bytes) -> bool:
+        if self.proxy.needle in content and not self.proxy.struck.is_set():
+            if self.proxy.act == "cut_before":
                 self.proxy.struck.set()
-                if self.proxy.act == "cut_after":
-                    break
-                self.proxy.release.wait()
-            if not _write(self.client, content):
-                break
-        self._close()
+                return False
+            self.kept = b""
+        return _write(self.server, content)
 
-    def _close(self) -> None:
-        for end in (self.client, self.server):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue  # the other pump was first
+    def _answered(self, content: bytes) -> bool:
+        if self.kept is not None:
+            self.kept += content
+            if not self.kept.endswith(_READY):
+                return True
+            content, self.kept = self.kept, None
+            self.proxy.struck.set()
+            if self.proxy.act == "cut_after":
+                return False
+            self.proxy.release.wait()
+        return _write(self.client, content)
 
 
 def _connected(host: str, port: int) -> socket.socket:

@@ -1,0 +1,258 @@
+"""Rules 1 to 3: what must be stored, confirmed and survive before a byte leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import IntegrityError, transaction
+
+from reconciliation import reconciler
+from refunds import approvals, dispatch, witness
+from refunds.domain import fingerprint, states
+from refunds.domain.errors import Refusal
+from refunds.ledger import Actor
+from refunds.ledger.sending import lift_quarantine
+from refunds.models import Order, Payment, Quarantine
+from tests.cast import Cast
+from tests.ledger.actors import Troupe, database_url
+from tests.ledger.pgproxy import in_front
+from tests.ledger.rows import held_equals_reservations, history, outcomes, state_of
+from tests.ledger.stage import (
+    ANSWER,
+    BEFORE_THE_CALL,
+    CLAIM,
+    creates,
+    lease_ends,
+    ready,
+    refunds,
+    several,
+    somebody_waits_for_a_lock,
+)
+from tests.provider_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_rule_01_the_attempt_is_committed_before_the_provider_hears_of_it(
+    provider: SandboxProcess, cast: Cast, troupe: Troupe
+) -> None:
+    operation = ready(provider, cast)
+    provider.fault("hold")
+    sender = troupe.actor("send", [operation])
+    sender.go()
+    provider.wait_for_hold()
+    # The sender still waits for its answer; this is another connection.
+    assert state_of(operation) == states.SUBMITTING
+    assert history(operation)[-1] == "submission_started"
+    attempt = operation.attempts.get()
+    assert (attempt.no, attempt.outcome, attempt.closed_at) == (1, None, None)
+    assert attempt.fence == operation.version
+    assert Payment.objects.get().held_minor == 7900
+    [call] = creates(provider)
+    assert attempt.recorded_at <= datetime.fromisoformat(call["received_at"])
+    provider.release()
+    assert sender.result() == {str(operation.pk): "confirmed"}
+    assert len(refunds(provider, operation)) == 1
+
+
+def test_rule_01_what_is_about_to_be_sent_is_not_withdrawn_and_does_not_expire(
+    provider: SandboxProcess, cast: Cast, troupe: Troupe
+) -> None:
+    operation = ready(provider, cast)
+    sender = troupe.actor("send", [operation], stop_at=BEFORE_THE_CALL)
+    sender.go()
+    sender.reaches(BEFORE_THE_CALL)
+    with pytest.raises(Refusal) as late:
+        approvals.withdraw(operation.pk, by=Actor(states.CALLER, "person:omar"))
+    assert late.value.code == "already_sent"
+    assert dispatch.send(str(operation.pk)) == "gone"
+    assert sender.finish() == {str(operation.pk): "confirmed"}
+    assert len(creates(provider)) == len(refunds(provider, operation)) == 1
+
+
+def test_rule_02_a_claim_that_never_reached_the_database_sends_nothing(
+    provider: SandboxProcess, cast: Cast, troupe: Troupe
+) -> None:
+    operation = ready(provider, cast)
+    with in_front(CLAIM, "cut_before") as proxy:
+        sender = troupe.actor("send", [operation], host=proxy.host)
+        assert sender.finish() == {str(operation.pk): "CommitUnknown"}
+        assert proxy.struck.is_set()
+    assert creates(provider) == []
+    assert state_of(operation) == states.AUTHORIZED
+    assert outcomes(operation) == []
+    assert dispatch.send(str(operation.pk)) == "confirmed"
+    assert len(refunds(provider, operation)) == 1
+
+
+def test_rule_02_a_claim_whose_commit_was_not_confirmed_sends_nothing(
+    provider: SandboxProcess, cast: Cast, troupe: Troupe
+) -> None:
+    """The same error to the sender; this time the row exists, and its lease finds it."""
+    operation = ready(provider, cast)
+    with in_front(CLAIM, "cut_after") as proxy:
+        sender = troupe.actor("send", [operation], host=proxy.host)
+        assert sender.finish() == {str(operation.pk): "CommitUnknown"}
+        assert proxy.struck.is_set()
+    assert creates(provider) == []
+    assert state_of(operation) == states.SUBMITTING
+    assert outcomes(operation) == [None]
+    assert dispatch.send(str(operation.pk)) == "gone"
+    lease_ends(operation)
+    assert reconciler.look_up(operation.pk) == "LookUpAgain"
+    assert dispatch.send(str(operation.pk)) == "gone"
+    assert creates(provider) == []
+
+
+def test_rule_02_a_claim_whose_backend_is_terminated_sends_nothing(
+    provider: SandboxProcess, cast: Cast, troupe: Troupe
+) -> None:
+    operation = ready(provider, cast)
+    with transaction.atomic():
+        Order.objects.select_for_update().get()
+        sender = troupe.actor("send", [operation])
+        sender.go()
+        somebody_waits_for_a_lock()
+        with psycopg.connect(database_url(), autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            )
+        assert sender.result() == {str(operation.pk): "CommitUnknown"}
+    assert creates(provider) == []
+    assert state_of(operation) == states.AUTHORIZED
+
+
+@pytest.mark.parametrize("act", ["cut_before", "cut_after"])
+def test_rule_02_an_answer_whose_commit_was_not_confirmed_is_never_sent_again(
+    provider: SandboxProcess, cast: Cast, troupe: Troupe, act: Any
+) -> None:
+    operation = ready(provider, cast)
+    with in_front(ANSWER, act) as proxy:
+        sender = troupe.actor("send", [operation], host=proxy.host)
+        assert sender.finish() == {str(operation.pk): "OperationalError"}
+        assert proxy.struck.is_set()
+    assert dispatch.send(str(operation.pk)) == "gone"
+    if act == "cut_before":
+        lease_ends(operation)
+        assert reconciler.look_up(operation.pk) == "Settle"
+    assert state_of(operation) == states.SUCCEEDED
+    assert len(creates(provider)) == len(refunds(provider, operation)) == 1
+    assert held_equals_reservations()
+
+
+# Rule 3: the database may have lost the rows that permitted sends
+
+
+def lost(operation_id: object, seq: int, **changes: str) -> dict[str, Any]:
+    """A witness record of another process, as it would be after a restore or a failover."""
+    return witness.identity() | {"operation": str(operation_id), "seq": seq} | changes
+
+
+def witnessed(settings: Any, record: dict[str, Any]) -> Path:
+    settings.WITNESS_DIR.mkdir(parents=True, exist_ok=True)
+    path: Path = settings.WITNESS_DIR / "4711.json"
+    path.write_text(json.dumps(record))
+    return path
+
+
+def test_rule_03_the_permission_is_noted_outside_the_database_before_the_first_byte(
+    provider: SandboxProcess, cast: Cast, troupe: Troupe
+) -> None:
+    operation = ready(provider, cast)
+    sender = troupe.actor("send", [operation], stop_at=BEFORE_THE_CALL)
+    sender.go()
+    sender.reaches(BEFORE_THE_CALL)
+    record = json.loads((troupe.witness / f"{sender.pid}.json").read_text())
+    operation.refresh_from_db()
+    assert record == witness.identity() | {
+        "operation": str(operation.pk),
+        "seq": operation.version,
+    }
+    assert creates(provider) == []
+
+
+def test_rule_03_a_database_that_knows_all_it_permitted_is_trusted(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    operation = ready(provider, cast)
+    assert dispatch.send(str(operation.pk)) == "confirmed"
+    assert witness.check()
+    assert not Quarantine.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "seq", "reason"),
+    [
+        ({}, 4, "does not know a send"),
+        ({"operation": "0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a"}, 1, "does not know a send"),
+        ({"system": "7000000000000000000"}, 1, "Another database answers"),
+        ({"timeline": "99"}, 1, "another timeline"),
+    ],
+    ids=["event_lost", "operation_lost", "another_database", "another_timeline"],
+)
+def test_rule_03_a_database_that_may_have_lost_its_tail_sends_nothing_until_two_people_say_so(
+    provider: SandboxProcess,
+    cast: Cast,
+    settings: Any,
+    changes: dict[str, str],
+    seq: int,
+    reason: str,
+) -> None:
+    operation = ready(provider, cast)
+    witnessed(settings, lost(operation.pk, seq) | changes)
+    assert not witness.check()
+    assert reason in Quarantine.objects.get().reason
+    assert dispatch.send(str(operation.pk)) == "waiting"
+    assert dispatch.ready(10) == []
+    assert state_of(operation) == states.AUTHORIZED
+    assert creates(provider) == []
+    with pytest.raises(Refusal) as alone:
+        lift_quarantine(by="olga", with_="olga")
+    assert alone.value.code == "two_people_needed"
+    assert dispatch.send(str(operation.pk)) == "waiting"
+    call_command("lift_quarantine", by="olga", with_="adam")
+    assert witness.check()
+    assert dispatch.send(str(operation.pk)) == "confirmed"
+    assert len(refunds(provider, operation)) == 1
+
+
+def test_rule_03_one_quarantine_is_open_however_often_it_is_noticed(
+    cast: Cast, settings: Any
+) -> None:
+    witnessed(settings, lost("0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a", 1))
+    assert not witness.check()
+    assert not witness.check()
+    assert Quarantine.objects.count() == 1
+    with pytest.raises(IntegrityError, match="quarantine_lifted_by_two"):
+        Quarantine.objects.update(lifted_by="a", lifted_with="a", lifted_at="2026-11-29T12:00Z")
+
+
+def test_rule_03_a_worker_that_lived_through_a_failover_does_not_stop_sending_again(
+    provider: SandboxProcess, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its notes go on naming the database it began with; people have accepted the change."""
+    first, second = several(provider, cast, 2)
+    before = {"system": witness.identity()["system"], "timeline": "0"}
+    monkeypatch.setitem(witness._identity_of_process, os.getpid(), before)
+    assert dispatch.send(str(first.pk)) == "confirmed"
+    assert not witness.check()
+    lift_quarantine(by="olga", with_="adam")
+    assert witness.check()
+    assert dispatch.send(str(second.pk)) == "confirmed"
+    assert witness.check()
+    assert Quarantine.objects.count() == 1
+
+
+def test_rule_03_losing_every_row_cannot_make_a_second_key(cast: Cast) -> None:
+    """The key depends on the operation's id alone (rule 6)."""
+    id_ = UUID("0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a")
+    assert fingerprint.provider_key(id_) == "af06802e-b314-4ce9-bef4-130685fed08c"
