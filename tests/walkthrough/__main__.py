@@ -75,7 +75,7 @@ def main(asked: list[str]) -> int:
         taken = [_take(walk, name) for name in wanted]
         counts = _count(walk)
         _look_back(walk, taken)
-        walk.trail.close()
+        walk.end()
     ok = all(each["ok"] for each in taken) and is_clean(counts)
     seconds = round(time.monotonic() - began, 1)
     _tell(counts, broken, seconds)

@@ -1,7 +1,8 @@
-"""A sender told to send one operation: `python -m tests.walkthrough.send_now OPERATION`
+"""A sender that is told what to send: `python -m tests.walkthrough.send_now`
 
-It gets everything ready, says so, waits for a line on its input, and sends; what came of it is
-its last line. Two of them and a worker make three who want to be first.
+It gets everything ready and says so; then each line of its input is an operation's id, sent at
+once, and each line of its output what came of that. Two of them and a worker make three who want
+to be first.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from refunds import dispatch  # noqa: E402
 from refunds.providers import registry  # noqa: E402
 
 
-def main(operation_id: str) -> None:
+def main() -> None:
     registry.accounts()
     connection.ensure_connection()
     print("ready", flush=True)
-    sys.stdin.readline()
-    print(dispatch.send(operation_id), flush=True)
+    for line in sys.stdin:
+        print(dispatch.send(line.strip()), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

@@ -104,20 +104,15 @@ def b_killed_after_answer(walk: Walk, step: Step) -> None:
 def c_two_workers(walk: Walk, step: Step) -> None:
     """Two senders and the worker are told to send the same refund in the same instant."""
     amount_minor = walk.amount()
+    senders = walk.senders()
     order = walk.order("plain-nokeys", 3 * amount_minor)
     step.operation_id = walk.propose(order, amount_minor)
     walk.provider.fault("delay", account="plain-nokeys", seconds=0.3)
     with walk.here.money.asleep():
         walk.person("cleo").approve(step.operation_id)
-        senders = [walk.sender(step.operation_id) for _ in range(2)]
         for each in senders:
-            assert each.stdout is not None
-            require(each.stdout.readline() == "ready\n", "a sender did not get ready")
-        for each in senders:
-            assert each.stdin is not None
-            each.stdin.write("now\n")
-            each.stdin.flush()
-    said = [each.communicate(timeout=15)[0].strip() for each in senders]
+            each.tell(step.operation_id)
+    said = [each.answer() for each in senders]
     walk.trail.wait_for(step.operation_id, "succeeded")
     attempts = walk.trail.attempts(step.operation_id)
     require(len(attempts) == 1, f"{len(attempts)} attempts; the senders said {said}")
@@ -197,8 +192,10 @@ def f_no_lookup_case(walk: Walk, step: Step) -> None:
         seconds=6,
         what="a case",
     )
-    said, _ = walk.sender(step.operation_id).communicate("now\n", timeout=15)
-    require(said.split() == ["ready", "gone"], f"a sender that is told to send it says {said}")
+    sender = walk.senders()[0]
+    sender.tell(step.operation_id)
+    said = sender.answer()
+    require(said == "gone", f"a sender that is told to send it once more says {said}")
     page = step.look_at(walk.person("ben").read_operation_page(step.operation_id))
     require_no_promise("the operation page", page.text)
     walk.at_the_end[step.name] = partial(_left_to_a_person, walk, step.operation_id)

@@ -61,6 +61,37 @@ class Order:
     captured_minor: int
 
 
+class Sender:
+    """A process outside of Celery that sends what it is told; it ends with the installation."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._running = subprocess.Popen(
+            [sys.executable, "-m", "tests.walkthrough.send_now"],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            process_group=0,
+        )
+
+    def tell(self, operation_id: str) -> None:
+        """Send this one, now."""
+        assert self._running.stdin is not None
+        self._running.stdin.write(f"{operation_id}\n")
+        self._running.stdin.flush()
+
+    def answer(self) -> str:
+        """Its next line: "ready" first, then what came of each send."""
+        assert self._running.stdout is not None
+        return self._running.stdout.readline().strip()
+
+    def end(self) -> None:
+        """Close its input, after which it has nothing to do."""
+        self._running.communicate(timeout=10)
+
+
 class Walk:
     """One afternoon at one installation."""
 
@@ -74,7 +105,14 @@ class Walk:
         # Checks of steps that hold for the rest of the afternoon, by the step's name.
         self.at_the_end: dict[str, Callable[[], None]] = {}
         self._people: dict[str, Console] = {}
+        self._senders: list[Sender] = []
         self._order_refs = itertools.count(self.draw.randrange(1000, 9000))
+
+    def end(self) -> None:
+        """Let go of what this afternoon opened."""
+        for each in self._senders:
+            each.end()
+        self.trail.close()
 
     @property
     def provider(self) -> SandboxProcess:
@@ -128,18 +166,13 @@ class Walk:
             if call["on"] == "create" and call["marker"] == operation_id
         ]
 
-    def sender(self, operation_id: str) -> subprocess.Popen[str]:
-        """A process that is ready to send it, and waits for a line on its input."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.walkthrough.send_now", operation_id],
-            cwd=ROOT,
-            env=self.here.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            process_group=0,
-        )
+    def senders(self) -> list[Sender]:
+        """Two processes that send what they are told, started at the first call."""
+        if not self._senders:
+            self._senders = [Sender(self.here.environment) for _ in range(2)]
+            for each in self._senders:
+                require(each.answer() == "ready", "a sender did not get ready")
+        return self._senders
 
     def require_one_refund(self, operation_id: str, amount_minor: int) -> None:
         """Exactly one in the book, of this amount."""
