@@ -13,9 +13,11 @@ from pytest_django import Settings
 
 from refunds import doorbell, witness
 from refunds.domain.limits import Limits
+from refunds.providers import registry
 from tests.bugs.programs import Program
 
 Change = Callable[..., Limits]
+Accounts = Callable[..., None]
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +38,24 @@ def limits(settings: Settings) -> Change:
         return changed
 
     return change
+
+
+@pytest.fixture
+def accounts(settings: Settings, tmp_path: Path) -> Iterator[Accounts]:
+    """Say which accounts there are besides the sandbox's own, and the credential of each."""
+
+    def say(tables: dict[str, dict[str, str]], *, key: str | None) -> None:
+        lines = [
+            f"[{name}]\n" + "".join(f'{field} = "{value}"\n' for field, value in table.items())
+            for name, table in tables.items()
+        ]
+        settings.PROVIDERS_FILE = tmp_path / "providers.toml"
+        settings.PROVIDERS_FILE.write_text("\n".join(lines))
+        settings.PROVIDER_KEYS = dict.fromkeys(tables, key) if key else {}
+        registry.accounts.cache_clear()
+
+    yield say
+    registry.accounts.cache_clear()
 
 
 @pytest.fixture

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.core.management import call_command
 from django.db import IntegrityError, transaction
 from pytest_django import Settings
 
@@ -18,12 +19,13 @@ from refunds.api.parsing import read_json
 from refunds.domain import money, states
 from refunds.domain.errors import Refusal
 from refunds.domain.fingerprint import canonical
-from refunds.models import Attempt, Evidence, Operation
-from refunds.providers import registry
+from refunds.models import Attempt, Evidence, Operation, Person
 from tests import build
+from tests.bugs.conftest import Accounts
 from tests.bugs.steps import authorized, balance_of, open_reasons, state_of
 from tests.bugs.terse_provider import listening
 from tests.cast import Cast, assemble
+from tests.flows import console
 from tests.provider_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,6 +53,11 @@ def refund_all(
     return refund
 
 
+def shown_to(person: Person, operation: Operation) -> str:
+    """The text of the opened proposal, without its mark-up."""
+    return re.sub(r"<[^>]+>", "", console.opened(console.signed_in(person), operation))
+
+
 @pytest.mark.parametrize("account", ACCOUNTS)
 def test_b049_a_thousand_yen_are_a_thousand_yen(
     provider: SandboxProcess, cast: Cast, account: str
@@ -60,6 +67,12 @@ def test_b049_a_thousand_yen_are_a_thousand_yen(
     with pytest.raises(Refusal) as refused:
         money.parse_amount("1000.00", "JPY")
     assert refused.value.code == "amount_fraction"
+
+
+def test_b049_the_page_shows_yen_without_decimals(cast: Cast) -> None:
+    build.order(currency="JPY", captured_minor=1000)
+    operation = build.proposed(cast.echo, amount_minor=1000, currency="JPY")
+    assert "Refund 1\u202f000 JPY on order 4821" in shown_to(cast.ben, operation)
 
 
 @pytest.mark.parametrize("account", ACCOUNTS)
@@ -93,6 +106,17 @@ def test_b055_nineteen_ninety_nine_stays_nineteen_ninety_nine(
     assert refund_all(provider, cast, "plain-main", "19.99", "EUR")["amount_minor"] == 1999
 
 
+def test_b055_nineteen_ninety_nine_is_imported_as_it_stands(cast: Cast, tmp_path: Path) -> None:
+    orders = tmp_path / "orders.csv"
+    orders.write_text(
+        "order_ref,feed_seq,currency,customer_ref,payment_ref,provider_account,payment_state,"
+        "captured,captured_at\n"
+        "4821,1,EUR,cus_204,pi_4821,plain-main,captured,19.99,2026-11-20T09:00:00Z\n"
+    )
+    call_command("import_orders", str(orders))
+    assert balance_of() == (0, 0, 1999)
+
+
 def test_b055_no_float_gets_in_and_none_into_a_digest() -> None:
     for body in (b'{"amount": 19.99}', b'{"amount_minor": 1999.0}', b'{"amount_minor": 1.999e3}'):
         with pytest.raises(Refusal) as refused:
@@ -112,6 +136,22 @@ def test_b057_how_amounts_are_displayed_changes_nothing_that_is_sent(
     settings.NUMBER_GROUPING = 0
     assert refund_all(provider, cast, "plain-main", "10.49", "EUR")["amount_minor"] == 1049
     assert money.display(1049, "EUR") == "10.49 EUR"
+
+
+def test_b057_a_page_of_another_locale_shows_the_whole_amount_and_sends_it(
+    provider: SandboxProcess, cast: Cast, settings: Settings
+) -> None:
+    settings.USE_THOUSAND_SEPARATOR = True
+    settings.DECIMAL_SEPARATOR = ","
+    provider.payment()
+    build.order()
+    operation = build.proposed(cast.echo, amount_minor=1049)
+    ben = console.signed_in(cast.ben)
+    assert "Refund 10.49 USD on order 4821" in shown_to(cast.ben, operation)
+    form = console.approval_form(ben, operation)
+    assert console.approve(ben, operation, form).status_code == 303
+    assert dispatch.send(str(operation.pk)) == "confirmed"
+    assert [refund["amount_minor"] for refund in provider.refunds()] == [1049]
 
 
 def test_b059_a_refund_in_another_currency_keeps_its_id_and_goes_to_a_person(
@@ -173,27 +213,18 @@ def test_b061_what_goes_out_always_names_its_amount_and_the_database_wants_one(
         operation.save(force_insert=True)
 
 
-@pytest.fixture
-def terse(db: None, tmp_path: Path, settings: Settings) -> Iterator[Cast]:
-    """The cast, with an account `shop-eu` at a provider that never says how much."""
+def test_b063_a_message_without_an_amount_is_no_full_refund(db: None, accounts: Accounts) -> None:
     with listening() as base_url:
-        table = f'[shop-eu]\nadapter = "plain"\nbase_url = "{base_url}"\n'
-        settings.PROVIDERS_FILE = tmp_path / "providers.toml"
-        settings.PROVIDERS_FILE.write_text(table + 'contract = "plain-main"\n')
-        settings.PROVIDER_KEYS = {"shop-eu": "key"}
-        registry.accounts.cache_clear()
-        yield assemble()
-    registry.accounts.cache_clear()
-
-
-def test_b063_a_message_without_an_amount_is_no_full_refund(terse: Cast) -> None:
-    build.order(account="shop-eu")
-    operation = build.authorized(terse.echo, terse.ben)
-    assert dispatch.send(str(operation.pk)) == "unanswered"
-    assert Attempt.objects.get().outcome == "unanswered"
-    assert state_of(operation) == states.UNKNOWN
-    assert operation.due_at is not None
-    reconciler.look_up(operation.pk)
+        shop = {"adapter": "plain", "base_url": base_url, "contract": "plain-main"}
+        accounts({"shop-eu": shop}, key="key")
+        cast = assemble()
+        build.order(account="shop-eu")
+        operation = build.authorized(cast.echo, cast.ben)
+        assert dispatch.send(str(operation.pk)) == "unanswered"
+        assert Attempt.objects.get().outcome == "unanswered"
+        assert state_of(operation) == states.UNKNOWN
+        assert operation.due_at is not None
+        reconciler.look_up(operation.pk)
     assert state_of(operation) == states.UNKNOWN
     assert open_reasons(operation) == ["mismatch"]
     [candidate] = Evidence.objects.get(kind="lookup").facts["candidates"]

@@ -16,10 +16,12 @@ from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.models import Approval, Operation, Person
 from refunds.queries import results
+from review.models import RefusedAct
 from tests import build
 from tests.bugs.history import let_pass
 from tests.bugs.steps import answer_lost, creates, events_of, state_of
 from tests.cast import Cast
+from tests.flows import console
 from tests.provider_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,6 +56,24 @@ def test_b117_whoever_proposed_cannot_approve_by_whatever_path(cast: Cast, propo
         forged_approval(operation, cast.ada).save()
     assert not Approval.objects.exists()
     assert state_of(operation) == states.AWAITING_APPROVAL
+
+
+def test_b117_posting_the_approve_form_oneself_is_refused_by_the_server_and_stored(
+    cast: Cast,
+) -> None:
+    build.order()
+    operation = build.proposed(cast.echo)
+    anothers = console.approval_form(console.signed_in(cast.ben), operation)
+    ada = console.signed_in(cast.ada)
+    page = console.opened(ada, operation)
+    assert not console.has_form(page, f"/approvals/{operation.pk}/approve")
+    token = console.form_on(page, "/sign-out")["csrfmiddlewaretoken"]
+    answer = console.approve(ada, operation, anothers | {"csrfmiddlewaretoken": token})
+    assert answer.status_code == 403
+    stored = RefusedAct.objects.get()
+    assert (stored.person, stored.code, stored.act) == (cast.ada, "own_proposal", "approve")
+    assert stored.object_ref == str(operation.pk)
+    assert not Approval.objects.exists()
 
 
 def test_b119_an_approval_is_for_one_operation_and_cannot_be_used_for_another(

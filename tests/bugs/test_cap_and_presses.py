@@ -26,6 +26,7 @@ from tests.bugs.steps import (
     state_of,
 )
 from tests.cast import Cast
+from tests.flows import console
 from tests.provider_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -66,6 +67,20 @@ def test_b033_two_leads_cannot_over_refund(
         dispatch.send(str(wish.pk))
     assert [refund["amount_minor"] for refund in provider.refunds()] == [won_minor]
     assert balance_of() == (0, won_minor, left)
+
+
+def test_b033_the_page_tells_the_second_lead_how_much_is_left(cast: Cast) -> None:
+    build.order(captured_minor=100)
+    first = build.proposed(cast.echo, amount_minor=60)
+    second = build.proposed(cast.echo, amount_minor=59)
+    cleo = console.signed_in(cast.cleo)
+    form = console.approval_form(cleo, second)
+    approvals.approve(first.pk, cast.ben, build.shown(first))
+    answer = console.approve(cleo, second, form)
+    assert answer.status_code == 409
+    told = "Not approved. Only 0.40 USD is still refundable on order 4821"
+    assert told in answer.content.decode()
+    assert state_of(second) == states.AWAITING_APPROVAL
 
 
 def test_b033_two_senders_at_once_cannot_hold_more_than_was_captured(
@@ -208,6 +223,20 @@ def test_b045_pressing_approve_again_from_the_page_before_has_no_second_effect(
     assert Approval.objects.count() == 1
     assert rung == [("refunds.tasks.send", str(operation.pk))]
     assert len(creates(provider)) == 1
+
+
+def test_b045_the_same_form_pressed_again_says_so_and_changes_nothing(cast: Cast) -> None:
+    build.order()
+    operation = build.proposed(cast.echo)
+    ben = console.signed_in(cast.ben)
+    form = console.approval_form(ben, operation)
+    assert console.approve(ben, operation, form).status_code == 303
+    before = events_of(operation)
+    again = console.approve(ben, operation, form)
+    assert again.status_code == 200
+    assert "This second press changed nothing." in again.content.decode()
+    assert events_of(operation) == before
+    assert Approval.objects.count() == 1
 
 
 def test_b045_one_of_two_leads_pressing_twice_is_still_one(cast: Cast) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from django.db import transaction
 from django.utils import timezone
-from pytest_django import Settings
 
 from reconciliation import probes, reconciler, sweep
 from refunds import approvals, dispatch, intake
@@ -16,9 +14,8 @@ from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.ledger import RECONCILER, lock, release, transition
 from refunds.models import Attempt, Evidence, Operation, ProviderAccount
-from refunds.providers import registry
 from tests import build
-from tests.bugs.conftest import Change
+from tests.bugs.conftest import Accounts, Change
 from tests.bugs.history import let_pass
 from tests.bugs.programs import Program
 from tests.bugs.steps import (
@@ -95,25 +92,15 @@ def test_b003_a_refund_found_after_a_false_failure_is_a_contradiction_and_counts
     assert balance_of() == (7900, 0, 5000)
 
 
-@pytest.fixture
-def keyless(
-    provider: SandboxProcess, db: None, tmp_path: Path, settings: Settings
-) -> Iterator[Cast]:
-    """The cast, with an account `shop-eu` of the sandbox for which no credential is set."""
-    table = f'[shop-eu]\nadapter = "plain"\nbase_url = "{provider.plain_base()}"\n'
-    settings.PROVIDERS_FILE = tmp_path / "providers.toml"
-    settings.PROVIDERS_FILE.write_text(table + 'contract = "plain-main"\n')
-    registry.accounts.cache_clear()
-    yield assemble()
-    registry.accounts.cache_clear()
-
-
 def test_b005_without_a_credential_it_is_known_not_sent_and_sent_later_with_the_same_key(
-    provider: SandboxProcess, keyless: Cast, settings: Settings
+    provider: SandboxProcess, db: None, accounts: Accounts
 ) -> None:
+    shop = {"adapter": "plain", "base_url": provider.plain_base(), "contract": "plain-main"}
+    accounts({"shop-eu": shop}, key=None)
+    cast = assemble()
     provider.payment()
     build.order(account="shop-eu")
-    operation = build.authorized(keyless.echo, keyless.ben)
+    operation = build.authorized(cast.echo, cast.ben)
     assert dispatch.send(str(operation.pk)) == "waiting"
     assert state_of(operation) == states.AUTHORIZED
     assert not Attempt.objects.exists()
@@ -121,8 +108,7 @@ def test_b005_without_a_credential_it_is_known_not_sent_and_sent_later_with_the_
     account = ProviderAccount.objects.get(name="shop-eu")
     assert account.pause_reason == "No credential is set for shop-eu. Nothing was sent."
 
-    settings.PROVIDER_KEYS = {"shop-eu": "sandbox-key-plain-main"}
-    registry.accounts.cache_clear()
+    accounts({"shop-eu": shop}, key="sandbox-key-plain-main")
     assert probes.probe_accounts(timezone.now()) == ["shop-eu"]
     assert dispatch.ready(10) == [str(operation.pk)]
     assert dispatch.send(str(operation.pk)) == "confirmed"
