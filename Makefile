@@ -31,7 +31,8 @@ check: $(TO_CHECK)  ## formatting, lint, types, layers, templates, migrations, p
 	$(VENV)/bin/mypy .
 	$(VENV)/bin/lint-imports
 	find templates -name '*.html' -print0 | xargs -0 -r $(VENV)/bin/djade --check
-	AFTERSEND_ENV=test $(IN_VENV) manage.py makemigrations --check
+	@# Models against migration files; that no database runs here is nothing to warn of.
+	AFTERSEND_ENV=test $(IN_VENV) -W ignore::RuntimeWarning manage.py makemigrations --check
 	$(AS_IN_PRODUCTION) $(IN_VENV) manage.py check --deploy --fail-level WARNING
 
 walkthrough: $(TO_TEST)  ## a support afternoon with lost answers and killed workers, for real
