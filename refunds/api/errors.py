@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+from uuid import UUID
 
 import structlog
 from django.core.exceptions import RequestDataTooBig
@@ -59,7 +60,9 @@ def body(refusal: Refusal, existing: dict[str, Any] | None = None) -> dict[str, 
         "field": refusal.field,
         "operation_id": str(refusal.operation_id) if refusal.operation_id else None,
         "outcome": "conflict" if existing else None,
-        "next_action": _NEXT_ACTION.get(refusal.status, "correct_and_repeat"),
+        "next_action": "ask_status"
+        if refusal.operation_id
+        else _NEXT_ACTION.get(refusal.status, "correct_and_repeat"),
     }
     return problem | existing if existing else problem
 
@@ -101,10 +104,21 @@ def database_unavailable() -> Refusal:
     """503: the database did not answer; a repeat of the same call is safe."""
     return Refusal(
         "database_unavailable",
-        "The database does not answer, so nothing was recorded and nothing was sent.",
+        "The database does not answer. Nothing was sent, and nothing is known to be recorded.",
         status=503,
         what_to_do="Repeat the very same call later: with the same session_id and tool_call_id"
         " it can never become a second refund.",
+    )
+
+
+def recorded_but_away(operation_id: UUID) -> Refusal:
+    """503 after the commit: the wish is recorded, only its result cannot be read now."""
+    return Refusal(
+        "database_unavailable",
+        "The wish is recorded, but the database does not answer any more.",
+        status=503,
+        what_to_do="Ask for the status of this operation later; do not propose it again.",
+        operation_id=operation_id,
     )
 
 

@@ -242,6 +242,7 @@ class OrderIn(Strict):
 
     def snapshot(self, ref: str) -> OrderSnapshot:
         """The same facts as a value. Raises Refusal for texts that may not be stored."""
+        check_ref(ref, field="order_ref")
         for fact in self.facts or ():
             for name in ("label", "value", "source"):
                 check_text(getattr(fact, name), field=f"facts.{name}", length_max=500)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -65,17 +66,25 @@ async def propose(
 
     Waits up to `wait_seconds` while the operation is on its way; not for people.
     """
+    only(request)
     recorded = await sync_to_async(_record)(request.auth, proposal)
     if isinstance(recorded, HttpResponse):
         return recorded
-    if not recorded.rests:
-        await waiting.wait(recorded.operation_id, seconds=proposal.wait_seconds, patient=False)
-    done = recorded.outcome == results.ALREADY_DONE
-    answer = await sync_to_async(_result)(
-        request.auth, recorded.operation_id, results.ALREADY_DONE if done else None
-    )
+    try:
+        answer = await _outcome(request.auth, recorded, proposal.wait_seconds)
+    except (OperationalError, InterfaceError):
+        return errors.problem(errors.recorded_but_away(recorded.operation_id))
     response["Location"] = reverse("api:get_refund", args=[recorded.operation_id])
     return Status(201 if recorded.outcome == "created" else 200, answer)
+
+
+async def _outcome(
+    credential: Credential, recorded: _Recorded, wait_seconds: int
+) -> dict[str, Any]:
+    if not recorded.rests:
+        await waiting.wait(recorded.operation_id, seconds=wait_seconds, patient=False)
+    outcome = results.ALREADY_DONE if recorded.outcome == results.ALREADY_DONE else None
+    return await sync_to_async(_result)(credential, recorded.operation_id, outcome)
 
 
 def _record(credential: Credential, proposal: ProposalIn) -> _Recorded | HttpResponse:

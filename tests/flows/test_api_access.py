@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.test import override_settings
 from django.utils import timezone
 
 from refunds import credentials
@@ -12,6 +13,8 @@ from refunds.models import Agent, Credential
 from tests import build
 from tests.cast import Cast
 from tests.flows.door import Door, books
+
+NO_CACHE = "redis://127.0.0.1:1"  # nobody listens on port 1
 
 pytestmark = pytest.mark.django_db
 
@@ -152,3 +155,9 @@ def test_a_session_of_a_person_does_not_open_the_agents_door(door: Door, cast: C
     door.client.force_login(cast.ada)
     answer = door.call("GET", "/refunds", headers={"Authorization": None})
     assert (answer.status, answer.code) == (401, "credential_missing")
+
+
+def test_a_lost_cache_stops_nobody(door: Door) -> None:
+    away = {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": NO_CACHE}
+    with override_settings(CACHES={"default": away}):
+        assert door.propose().status == 201

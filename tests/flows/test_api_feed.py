@@ -278,6 +278,18 @@ def test_references_with_slashes_and_accents_are_found_again(door: Door, cast: C
         assert Door(cast.echo).get(f"/orders/{path}/refunds").body["order_ref"] == ref
 
 
+def test_references_that_nothing_could_store_are_refused(door: Door) -> None:
+    before = books()
+    for path, code in (
+        ("%00", "text_control"),
+        ("x" * 129, "text_too_long"),
+        ("%20", "field_missing"),
+    ):
+        answer = put(door, path, payments=[], external_refunds=[])
+        assert (answer.status, answer.code, answer.body["field"]) == (422, code, "order_ref")
+    assert books() == before
+
+
 def batch(door: Door, *lines: object) -> list[dict[str, Any]]:
     content = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
     answer = door.call("POST", "/orders:batch", content, content_type="application/x-ndjson")

@@ -289,12 +289,10 @@ def test_the_longest_order_numbers_are_no_card_numbers(door: Door) -> None:
 
 def test_a_proposal_is_one_write_transaction(door: Door) -> None:
     door.get("/refunds")  # notes the use of the key, once a minute
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         door.propose()
     writes = [q["sql"] for q in queries if q["sql"].startswith(("INSERT", "UPDATE", "DELETE"))]
-    assert len(queries) <= 36
+    assert len(queries) <= 26
     assert sum("savepoint" in q["sql"].lower() for q in queries) == 2, "one block, entered once"
     assert all("credential" not in sql for sql in writes)
 

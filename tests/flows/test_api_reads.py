@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -19,10 +21,11 @@ from django.utils import timezone
 
 from reconciliation import reconciler
 from refunds import approvals, dispatch
+from refunds.api.waiting import at_rest
 from refunds.domain import states
 from refunds.ledger import POLICY, RECONCILER, Actor, transition
 from refunds.ledger.lapse import expire
-from refunds.models import Operation, Order, Payment
+from refunds.models import Operation, Order, Payment, Proposal
 from tests import build
 from tests.cast import Cast
 from tests.flows.door import Door, wish
@@ -388,3 +391,45 @@ def test_a_waiting_call_holds_no_database_connection(door: Door, cast: Cast) -> 
     while_waiting(door, f"/refunds/{operation.pk}?wait_seconds=1", count)
     assert counts.count(0) > len(counts) / 2, counts
     assert Payment.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "proposer_rests", "asker_rests"),
+    [
+        (states.AWAITING_APPROVAL, "", True, False),
+        (states.AUTHORIZED, "", False, False),
+        (states.SUBMITTING, "", False, False),
+        (states.UNKNOWN, "", False, False),
+        (states.PENDING, "provider_working", True, False),
+        (states.PENDING, "needs_customer", True, True),
+        (states.SUCCEEDED, "", True, True),
+        (states.DENIED, "", True, True),
+    ],
+)
+def test_whom_a_wait_can_still_help(
+    state: str, reason: str, proposer_rests: bool, asker_rests: bool
+) -> None:
+    assert at_rest(state, reason, patient=False) is proposer_rests
+    assert at_rest(state, reason, patient=True) is asker_rests
+
+
+def test_b035_the_same_call_from_many_sides_at_once_is_one_operation(
+    door: Door, cast: Cast
+) -> None:
+    call = wish(request_ref="return-17")
+    sides = [door, Door(cast.echo), Door(cast.foxtrot), door]
+    start = threading.Barrier(len(sides))
+
+    def ask(side: Door) -> tuple[int, str]:
+        try:
+            start.wait(10)
+            answer = side.send("POST", "/refunds", call)
+            return answer.status, answer.body["operation_id"]
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(sides)) as pool:
+        answers = list(pool.map(ask, sides))
+    assert sorted(status for status, _ in answers) == [200, 200, 200, 201]
+    assert {operation for _, operation in answers} == {str(Operation.objects.get().pk)}
+    assert Proposal.objects.count() == 2

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.conf import settings
 from django.db import connection
@@ -321,3 +322,22 @@ def test_a_database_that_is_away_is_said_so_and_nothing_is_recorded(
         assert int(answer.headers["Retry-After"]) > 0
     assert door.send("POST", "/refunds", call).status == 201
     assert Operation.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_wish_that_was_recorded_is_not_called_lost(door: Door) -> None:
+    """Another session locks a table that only the reading of the result needs."""
+    call = wish()
+    parameters = connection.get_connection_params()
+    for name in ("cursor_factory", "context", "prepare_threshold"):
+        parameters.pop(name, None)
+    with psycopg.connect(**parameters) as other:
+        other.execute("LOCK TABLE approval IN ACCESS EXCLUSIVE MODE")
+        answer = door.send("POST", "/refunds", call)
+        other.rollback()
+    assert (answer.status, answer.code) == (503, "database_unavailable")
+    assert answer.body["operation_id"] == str(Operation.objects.get().pk)
+    assert answer.body["next_action"] == "ask_status"
+    assert "recorded" in answer.body["detail"]
+    again = door.send("POST", "/refunds", call)
+    assert (again.status, again.body["operation_id"]) == (200, answer.body["operation_id"])
