@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,9 +20,9 @@ from tests.provider_process import SandboxProcess
 @pytest.fixture(autouse=True, scope="session")
 def _flush_past_the_guards() -> Iterator[None]:
     """Django's flush is a TRUNCATE, which the guards refuse; a superuser may set them aside."""
-    original = DatabaseOperations.execute_sql_flush
+    original: Any = DatabaseOperations.execute_sql_flush
 
-    def flush(self: DatabaseOperations, sql_list: list[str]) -> None:
+    def flush(self: DatabaseOperations, sql_list: Iterable[str]) -> None:
         original(
             self,
             [
@@ -31,9 +32,9 @@ def _flush_past_the_guards() -> Iterator[None]:
             ],
         )
 
-    DatabaseOperations.execute_sql_flush = flush  # type: ignore[method-assign]
+    setattr(DatabaseOperations, "execute_sql_flush", flush)  # noqa: B010 - a method of Django
     yield
-    DatabaseOperations.execute_sql_flush = original  # type: ignore[method-assign]
+    setattr(DatabaseOperations, "execute_sql_flush", original)  # noqa: B010
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,7 @@ MONEY: Final[dict[str, str]] = {
     UNKNOWN: "maybe",
     SUCCEEDED: "yes",
     MISMATCHED: "yes",
-    RETURNED: "no",
+    RETURNED: "yes",  # and it came back
     FAILED: "no",
     DENIED: "no",
     REJECTED: "no",

@@ -90,7 +90,8 @@ def survey(path: Path) -> Survey:
 
 def orders(path: Path) -> Iterator[OrderRows]:
     """The orders of the file, one after the other. Raises Unreadable."""
-    for ref, rows in groupby(_rows(path), key=lambda row: row.order_ref):
+    for ref, grouped in groupby(_rows(path), key=lambda row: row.order_ref):
+        rows = iter(grouped)
         kept = list(islice(rows, PAYMENTS_MAX + 1))
         yield OrderRows(ref, kept, len(kept) + sum(1 for _ in rows))
 

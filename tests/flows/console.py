@@ -33,8 +33,10 @@ class _Forms(HTMLParser):
             self._open = True
             self.forms.append((table.get("action", ""), {}))
         elif tag in ("input", "textarea") and self._open and "name" in table:
-            if table.get("type") != "checkbox":
-                self.forms[-1][1][table["name"]] = table.get("value", "")
+            kept = self.forms[-1][1]
+            kept |= (
+                {} if table.get("type") == "checkbox" else {table["name"]: table.get("value", "")}
+            )
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "form":

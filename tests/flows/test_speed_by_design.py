@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,23 @@ from tests.provider_process import SandboxProcess
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def next_transaction() -> int:
-    """The next transaction number; reading it takes none, every write transaction takes one."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
-        number: int = cursor.fetchone()[0]
-        return number
+_WRITES = re.compile(r"^\s*(WITH\b.*\b(INSERT|UPDATE)\b|INSERT|UPDATE|DELETE)", re.DOTALL)
+
+
+def write_transactions(queries: CaptureQueriesContext) -> int:
+    """Transactions that wrote: blocks between BEGIN and COMMIT, and statements by themselves."""
+    written, inside, dirty = 0, False, False
+    for query in queries:
+        statement = query["sql"]
+        if statement == "BEGIN":
+            inside, dirty = True, False
+        elif statement in ("COMMIT", "ROLLBACK"):
+            written += inside and dirty and statement == "COMMIT"
+            inside = False
+        elif _WRITES.match(statement):
+            dirty = True
+            written += not inside
+    return written
 
 
 def sent(provider: SandboxProcess, operation: Any) -> None:
@@ -41,19 +53,19 @@ def test_a_policy_cleared_refund_takes_three_write_transactions_from_proposal_to
     )
     policies.current.cache_clear()
     build.order()
-    before = next_transaction()
-    operation = build.proposed(cast.echo)
-    assert operation.state == states.AUTHORIZED
-    sent(provider, operation)
-    assert next_transaction() - before == 3
+    with CaptureQueriesContext(connection) as queries:
+        operation = build.proposed(cast.echo)
+        assert operation.state == states.AUTHORIZED
+        sent(provider, operation)
+    assert write_transactions(queries) == 3
 
 
 def test_each_approval_adds_one_write_transaction(provider: SandboxProcess, cast: Cast) -> None:
     build.order()
-    before = next_transaction()
-    operation = build.authorized(cast.echo, cast.ben)
-    sent(provider, operation)
-    assert next_transaction() - before == 4
+    with CaptureQueriesContext(connection) as queries:
+        operation = build.authorized(cast.echo, cast.ben)
+        sent(provider, operation)
+    assert write_transactions(queries) == 4
 
 
 def test_a_send_is_one_read_and_two_statements(provider: SandboxProcess, cast: Cast) -> None:
