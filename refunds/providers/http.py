@@ -68,7 +68,10 @@ class _Wire:
             if not settings.ALLOW_LOOPBACK_PROVIDERS and self._socket is not None:
                 _require_public(self._socket)
         elif name == "http11.send_request_headers.started":
-            if self.send_deadline is not None and time.monotonic() > self.send_deadline:
+            # Resolving and connecting may outlast the watchdog, which then had nothing to shut.
+            if self.timed_out or (
+                self.send_deadline is not None and time.monotonic() > self.send_deadline
+            ):
                 raise _SendDeadlinePassed
             self.first_byte_at = datetime.now(UTC)
 
@@ -85,6 +88,7 @@ class _Wire:
 def _require_public(connected: socket.socket) -> None:
     address = ipaddress.ip_address(connected.getpeername()[0].partition("%")[0])
     if not address.is_global:
+        connected.close()
         raise _NotPublic(f"{address} is not a public address")
 
 
