@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import Error, connection, transaction
+from django.db import Error, OperationalError, connection, transaction
+from psycopg import errors as pg
 
 from refunds.domain.contract import ProviderContract
 from refunds.domain.fingerprint import canonical
@@ -14,6 +16,7 @@ from refunds.domain.limits import Limits
 from refunds.domain.outcome import Answer, Outcome, RawAnswer
 from refunds.ledger.claim import Claim
 
+_PROOF_PATIENCE_SECONDS = 20
 # Evidence is never fenced; the attempt belongs to its own sender; the move needs state, fence
 # and attempt count (rules 13, 21, 30). Every value passes between the parts by RETURNING: all
 # parts of one statement see one snapshot. A refusal releases money and therefore locks the
@@ -190,7 +193,8 @@ def record_answer(
     about the provider and does not count towards a pause. If the statement raises anything but
     a lost connection, the evidence is stored alone: a proof is never lost to a constraint.
     """
-    record = answer.record
+    # Only what may be booked reaches the columns; what else was shown stays in the evidence.
+    record = answer.record if answer.outcome in (Outcome.CONFIRMED, Outcome.ACCEPTED) else None
     parameters: dict[str, Any] = {
         "id": claim.operation_id,
         "no": claim.no,
@@ -227,10 +231,27 @@ def record_answer(
     except Error:
         if not connection.is_usable():
             raise
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(ALONE, parameters)
+        _store_alone(parameters)
         raise
     return Recorded(evidence_id, event, version)
+
+
+def _store_alone(parameters: dict[str, Any]) -> None:
+    """The proof without its decision, waiting for whoever holds the operation (lock_timeout each).
+
+    A process that was stopped inside a transaction must not cost the only proof there is.
+    """
+    give_up_at = time.monotonic() + _PROOF_PATIENCE_SECONDS
+    while True:
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute(ALONE, parameters)
+        except OperationalError as error:
+            waited = isinstance(error.__cause__, pg.LockNotAvailable | pg.DeadlockDetected)
+            if not waited or time.monotonic() > give_up_at:
+                raise
+        else:
+            return
 
 
 def _facts(answer: Answer, raw: RawAnswer) -> dict[str, object]:

@@ -116,6 +116,7 @@ class Troupe:
         host: str = "",
         limits: dict[str, Any] | None = None,
         environ: dict[str, str] | None = None,
+        lock_timeout_ms: int = 0,
     ) -> Actor:
         """A new actor, standing at its first gate.
 
@@ -136,6 +137,7 @@ class Troupe:
             "host": host,
             "limits": limits or {},
             "environ": environ or {},
+            "lock_timeout_ms": lock_timeout_ms,
             "fifo": fifo,
             "witness": str(self.witness),
         }
