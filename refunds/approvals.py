@@ -156,7 +156,8 @@ def _require_waiting(operation: Operation, now: datetime) -> None:
         assert last is not None
         raise Refusal(
             "already_decided",
-            f"{last.actor} moved this to {operation.state} at {last.at:%H:%M:%S} UTC."
+            f"{last.actor.replace('person:', '')} moved this to {operation.state} at"
+            f" {last.at:%H:%M:%S} UTC."
             " Your press changed nothing.",
             status=409,
             what_to_do="Open the operation to see where it stands.",

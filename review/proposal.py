@@ -195,7 +195,7 @@ def _send_in_seconds(op: Operation, who: Viewer) -> int:
     """Until sending may start; 0 when only a bell, a sweep or a pause is in between."""
     if op.not_before is None or op.not_before <= who.clock.now:
         return 0
-    return math.ceil((op.not_before - who.clock.now).total_seconds())
+    return int((op.not_before - who.clock.now).total_seconds())
 
 
 def _comparable(op: Operation, now: dict[str, Any]) -> dict[str, Any]:

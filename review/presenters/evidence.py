@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from refunds.domain.contract import quiet_until
@@ -28,6 +29,8 @@ _HEADS = {
     "differs": ("mismatched", "v-differs", "Differs: it is ours, but not as we asked"),
     "duplicate": ("failed", "s-failed", "More than one refund of this operation"),
     "absent": ("pending", "v-missing", "No record of ours"),
+    "refused": ("failed", "s-failed", "Refused: the provider says no money moved"),
+    "not_executed": ("pending", "v-missing", "Not executed"),
     "cannot_tell": ("unknown", "s-unknown", "Cannot tell"),
 }
 _CANDIDATES_MAX = 5
@@ -125,7 +128,9 @@ def _verdict(shown: EvidenceFacts) -> str:
     outcome = shown.facts.get("outcome")
     if outcome in ("confirmed", "accepted"):
         return "match"
-    return "absent" if outcome in ("refused", "turned_away", "not_sent") else "cannot_tell"
+    if outcome == "refused":
+        return "refused"
+    return "not_executed" if outcome in ("turned_away", "not_sent") else "cannot_tell"
 
 
 def _name(shown: EvidenceFacts) -> str:
@@ -231,18 +236,17 @@ def _record(
 ) -> Record:
     op = trail.op
     sent = trail.attempts[0].first_byte_at if trail.attempts else None
+    ref = str(theirs.get("ref") or "none")
+    if trail.booked_ref == ref:
+        verdicts = {**verdicts, "refund ref": "match"}
     rows = [
         ("marker", short(op.id), _marker(theirs.get("marker"), str(op.id))),
-        ("refund ref", "", str(theirs.get("ref") or "none")),
+        ("refund ref", trail.booked_ref, ref),
         ("payment", op.payment_ref, str(theirs.get("payment_ref") or "none")),
         ("amount", display(op.amount_minor, op.currency), _amount(theirs)),
         ("currency", op.currency, str(theirs.get("currency") or "none")),
         ("provider_status", "", str(theirs.get("provider_status") or "none")),
-        (
-            "created",
-            f"sent {clock.exact(sent)}" if sent else "",
-            str(theirs.get("created_at") or "none"),
-        ),
+        ("created", f"sent {clock.exact(sent)}" if sent else "", _created(theirs, clock)),
     ]
     return Record(
         title=title,
@@ -262,6 +266,16 @@ def _marker(theirs: object, ours: str) -> str:
     if theirs is None:
         return "none"
     return short(theirs) if str(theirs) == ours else str(theirs)
+
+
+def _created(theirs: Mapping[str, Any], clock: Clock) -> str:
+    said = theirs.get("created_at")
+    if not isinstance(said, str):
+        return "none"
+    try:
+        return clock.seconds(datetime.fromisoformat(said))
+    except ValueError:
+        return said
 
 
 def _amount(theirs: Mapping[str, Any]) -> str:

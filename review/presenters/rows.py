@@ -75,8 +75,6 @@ def what_we_know(op: OperationFacts, last: EvidenceFacts | None, clock: Clock) -
         if verdict == "no record":
             return f"No record in {checks}. {because}"
         return because or f"{verdict.capitalize()} in {checks}"
-    if last.kind == "answer" and last.facts.get("failure"):
-        return f"No answer we can trust: {because}"
     return because
 
 
@@ -86,7 +84,7 @@ def looked(op: OperationFacts, last: EvidenceFacts | None, clock: Clock) -> tupl
     if last is not None and last.kind == "lookup":
         before = clock.seconds(last.stored_at)
     if op.contract is not None and op.contract.lookup == "none":
-        return before, "next never: no lookup"
+        return before, "never: this account has no lookup"
     if op.due_at is None:
         return before, "none planned"
     due = op.due_at <= clock.now
@@ -136,8 +134,7 @@ def nothing_unknown(ran_at: datetime | None, clock: Clock, *, alive_seconds: int
     """An empty queue with a dead checker must not read as all clear."""
     if ran_at is not None and clock.now - ran_at <= timedelta(seconds=alive_seconds):
         return f"No refund has an unknown outcome. {checker_line(ran_at, clock)}"
-    since = "nobody knows when" if ran_at is None else clock.seconds(ran_at)
-    return (
-        f"The list is empty, but the checker has not run since {since}."
-        " Do not read this as all clear."
-    )
+    dead = "we do not know when the checker last ran"
+    if ran_at is not None:
+        dead = f"the checker has not run since {clock.seconds(ran_at)}"
+    return f"The list is empty, but {dead}. Do not read this as all clear."

@@ -88,7 +88,7 @@ def _lookup_meta(each: EvidenceFacts) -> str:
     pages = each.facts.get("pages")
     whole = "complete" if each.facts.get("complete") else "not complete"
     took = after(each.started_at, each.stored_at)
-    return f"{whole}, {count_of(pages, 'page')}, {took}" if isinstance(pages, int) else took
+    return f"{whole}, {count_of(pages, 'page')}, {took}" if isinstance(pages, int) and pages else ""
 
 
 def _silence(trail: Trail) -> Iterator[Entry]:
@@ -99,10 +99,15 @@ def _silence(trail: Trail) -> Iterator[Entry]:
         if attempt.outcome == "unanswered" and answer and answer.facts.get("status") is None:
             end = attempt.closed_at or answer.stored_at
             waited = after(attempt.first_byte_at or attempt.recorded_at, end)
-            why = answer.facts.get("failure") or "nothing came back"
+            why = _cause(str(answer.facts.get("failure") or "nothing came back"))
             yield _gap(answer.stored_at, f"no answer after {waited}: {why}")
         elif attempt.outcome is None and attempt.closed_at is not None:
             yield _gap(attempt.closed_at, "no answer was recorded; whoever sent it is gone")
+
+
+def _cause(failure: str) -> str:
+    """The failure without the library's own words, which the evidence keeps."""
+    return failure.partition(" (")[0]
 
 
 def _gap(at: datetime, text: str) -> Entry:

@@ -51,6 +51,7 @@ class Trail:
     evidence: tuple[EvidenceFacts, ...]
     cases: tuple[CaseFacts, ...]
     approvals: tuple[ApprovalFacts, ...]
+    booked_ref: str
 
     def attempt(self, no: int | None) -> AttemptFacts | None:
         return next((each for each in self.attempts if each.no == no), None)
@@ -158,7 +159,7 @@ def _approved(trail: Trail, event: EventFacts, entry: Entry, clock: Clock) -> En
     notes = []
     if any(each.asked_by_approver for each in given):
         notes.append("asked for by the approver")
-    if any(each.separate_refund_confirmed for each in given):
+    if trail.op.possible_repeat and any(each.separate_refund_confirmed for each in given):
         notes.append("confirmed as a separate refund")
     until = min((each.expires_at for each in given), default=None)
     valid = f", valid until {clock.minutes(until)}" if until else ""
@@ -202,7 +203,7 @@ def _sent(trail: Trail, event: EventFacts, entry: Entry) -> Entry:
     text = "No byte of it was seen on the wire."
     if attempt and attempt.first_byte_at:
         title = f"Attempt {event.attempt_no} sent{' again, same key' if again else ''}"
-        text = f"{_amount(op)} set aside first. First byte at"
+        text = f"{_amount(op)} set aside first. First byte"
         text += f" {after(attempt.recorded_at, attempt.first_byte_at)} after it was recorded."
     elif attempt and attempt.closed_at is None:
         title, text = f"Attempt {event.attempt_no} under way", f"{_amount(op)} set aside first."

@@ -90,6 +90,7 @@ def _told(found: Operation, who: access.Viewer, chosen: int | None) -> Told:
         evidence=tuple(facts.evidence(each) for each in past.evidence),
         cases=tuple(cases),
         approvals=tuple(slip.all_given),
+        booked_ref=slip.booked_ref,
     )
     uncertain = found.state in states.UNCERTAIN
     case = next((each for each in cases if each.closed_at is None), None)

@@ -14,63 +14,74 @@ from tests.cast import PASSWORD
 def signed_in(person: Person) -> Client:
     """A browser of this person, with CSRF checks on as for everybody."""
     client = Client(enforce_csrf_checks=True)
-    page = client.get("/sign-in")
-    values = form_on(page.content.decode(), "/sign-in")
-    answer = client.post("/sign-in", values | {"username": person.username, "password": PASSWORD})
+    answer = try_password(client, person.username, PASSWORD)
     assert answer.status_code == 302, answer.content
     return client
+
+
+def try_password(client: Client, name: str, password: str) -> Any:
+    fields = form_on(text(client.get("/sign-in")), "/sign-in")
+    return client.post("/sign-in", fields | {"username": name, "password": password})
+
+
+def text(answer: Any) -> str:
+    return str(answer.content.decode())
 
 
 class _Forms(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.forms: list[tuple[str, dict[str, str]]] = []
+        self.found: list[tuple[str, dict[str, str]]] = []
         self._open = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         table = {name: value or "" for name, value in attrs}
         if tag == "form":
             self._open = True
-            self.forms.append((table.get("action", ""), {}))
-        elif tag in ("input", "textarea") and self._open and "name" in table:
-            kept = self.forms[-1][1]
-            kept |= (
-                {} if table.get("type") == "checkbox" else {table["name"]: table.get("value", "")}
-            )
+            self.found.append((table.get("action", ""), {}))
+        elif tag in ("input", "textarea") and self._open and table.get("type") != "checkbox":
+            self.found[-1][1][table.get("name", "")] = table.get("value", "")
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "form":
             self._open = False
 
 
-def form_on(html: str, action: str) -> dict[str, str]:
-    """The fields of the form that posts to `action`, as they stand on the page."""
+def _forms(html: str) -> list[tuple[str, dict[str, str]]]:
     parser = _Forms()
     parser.feed(html)
-    for found, fields in parser.forms:
+    return parser.found
+
+
+def form_on(html: str, action: str) -> dict[str, str]:
+    """The fields of the form that posts to `action`, as they stand on the page."""
+    for found, fields in _forms(html):
         if found == action:
             return fields
-    raise AssertionError(
-        f"no form posts to {action}; there are {[each for each, _ in parser.forms]}"
-    )
+    raise AssertionError(f"no form posts to {action}; there are {[at for at, _ in _forms(html)]}")
 
 
 def has_form(html: str, action: str) -> bool:
-    parser = _Forms()
-    parser.feed(html)
-    return any(found == action for found, _ in parser.forms)
+    return any(found == action for found, _ in _forms(html))
 
 
 def opened(client: Client, operation: Operation) -> str:
     """The approvals page with this proposal open."""
     answer = client.get(f"/approvals?open={operation.pk}")
     assert answer.status_code == 200
-    return answer.content.decode()
+    return text(answer)
 
 
-def approval_form(client: Client, operation: Operation) -> dict[str, str]:
-    return form_on(opened(client, operation), f"/approvals/{operation.pk}/approve")
+def drawn(client: Client, operation: Operation, act: str) -> dict[str, str]:
+    """The fields of the approve, reject or take-back form on the opened proposal."""
+    return form_on(opened(client, operation), url(operation, act))
 
 
-def approve(client: Client, operation: Operation, fields: dict[str, str], **more: Any) -> Any:
-    return client.post(f"/approvals/{operation.pk}/approve", fields, **more)
+def url(operation: Operation, act: str) -> str:
+    room = "operations" if act == "take-back" else "approvals"
+    return f"/{room}/{operation.pk}/{act}"
+
+
+def press(client: Client, operation: Operation, act: str, **more: str) -> Any:
+    """Open the proposal, fill the form's own fields, and post it once."""
+    return client.post(url(operation, act), drawn(client, operation, act) | more)

@@ -1,0 +1,1 @@
+"""The demo's people, its shop, and what they wanted this morning. Nothing else imports this."""

@@ -1,0 +1,59 @@
+"""Fill a demo: people, agents with keys, a shop, and a morning of refunds. Safe to run again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from config.demo_secrets import kept_secrets, remember
+from review.demo import people, shop, wishes
+
+
+class Command(BaseCommand):
+    help = "Fill the demo with people, agents, orders and refunds, and print how to sign in."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if settings.ENV.env == "production":
+            raise CommandError("seed_demo is for the demo only; nothing was stored.")
+        run_dir = settings.ENV.run_dir
+        kept: dict[str, Any] = dict(kept_secrets(run_dir))
+        everybody = people.ensure_people(kept["password"])
+        agents = people.ensure_agents(everybody)
+        keys = people.ensure_keys(agents, kept.get("keys", {}))
+        if keys != kept.get("keys"):
+            remember(run_dir, kept | {"keys": keys})
+        control = shop.Control(
+            settings.SANDBOX_URL or "http://127.0.0.1:8010",
+            settings.ENV.sandbox_token or kept["sandbox_token"],
+        )
+        try:
+            orders = shop.ensure_orders(control)
+            asked = wishes.ensure_wishes(agents, everybody, control)
+        except shop.SandboxAway as error:
+            raise CommandError(f"The sandbox did not take the demo's payments: {error}") from error
+        self.stdout.write(f"New in the demo: {orders} orders, {len(asked)} refunds asked for.")
+        self.stdout.write("\n".join(["", *self._how_to(kept["password"], keys["Echo"])]))
+
+    def _how_to(self, password: str, key: str) -> list[str]:
+        call = {
+            "session_id": "terminal",
+            "tool_call_id": "call_1",
+            "requested_by": {"kind": "customer", "ref": "cus_203"},
+            "order_ref": "4823",
+            "amount": "19.00",
+            "currency": "USD",
+            "reason_code": "damaged_item",
+            "reason_text": "one of two bottles leaks",
+        }
+        return [
+            f"Open {settings.BASE_URL} and sign in.",
+            *people.who_is_who(password),
+            "",
+            f"An agent asks like this (all keys: {settings.ENV.run_dir / 'demo.json'}):",
+            f"  curl -s {settings.BASE_URL}/api/v1/refunds -H 'Authorization: Bearer {key}' \\",
+            f"    -H 'Content-Type: application/json' -d '{json.dumps(call)}'",
+            "",
+        ]
