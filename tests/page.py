@@ -49,25 +49,32 @@ class Page(HTMLParser):
         self.status = status
         self.html = html
         self.forms: dict[str, Form] = {}
-        self._open: list[str] = []
+        self._open: list[tuple[str, str]] = []
+        self._parts: dict[str, list[str]] = {}
         self._words: list[str] = []
         self._main_words: list[str] = []
         self._form: Form | None = None
         self._area: tuple[str, Form] | None = None
         self._choice: tuple[str, Form] | None = None
         self._button: Button | None = None
-        self._later: list[tuple[str, dict[str, str]]] = []
+        # What names its form by id may stand outside of it, before or after.
+        self._outside: dict[str, Form] = {}
         self.feed(html)
         self.close()
-        for tag, attributes in self._later:
-            self._control(tag, attributes, self.forms.get(attributes["form"]))
+        for form_id, outside in self._outside.items():
+            if form_id in self.forms:
+                self.forms[form_id].values |= outside.values
+                self.forms[form_id].boxes |= outside.boxes
+                self.forms[form_id].buttons += outside.buttons
 
     @property
     def text(self) -> str:
         """Words with single spaces, blocks on lines of their own."""
-        words = "".join(self._main_words or self._words)
-        lines = (" ".join(line.split()) for line in words.splitlines())
-        return "\n".join(line for line in lines if line)
+        return _tidy(self._main_words or self._words)
+
+    def part(self, element_id: str) -> str:
+        """The words inside one element, as `text` has them; empty where it is not there."""
+        return _tidy(self._parts.get(element_id, []))
 
     def form(self, form_id: str) -> Form:
         """Raises LookupError with what the page says instead."""
@@ -85,16 +92,15 @@ class Page(HTMLParser):
             self._form = Form(form_id, action, attributes.get("method", "get").lower())
             self.forms[form_id] = self._form
         elif tag in ("input", "button", "textarea", "select"):
-            if "form" in attributes:
-                self._later.append((tag, attributes))
-            else:
-                self._control(tag, attributes, self._form)
+            form_id = attributes.get("form")
+            named = self._outside.setdefault(form_id, Form(form_id, "", "")) if form_id else None
+            self._control(tag, attributes, named or self._form)
         elif tag == "option" and self._choice is not None:
             name, form = self._choice
             if "selected" in attributes or name not in form.values:
                 form.values[name] = attributes.get("value", "")
         if tag not in _VOID:
-            self._open.append(tag)
+            self._open.append((tag, attributes.get("id", "")))
 
     def _control(self, tag: str, attributes: dict[str, str], form: Form | None) -> None:
         name, value = attributes.get("name", ""), attributes.get("value", "")
@@ -103,8 +109,12 @@ class Page(HTMLParser):
             return
         if kind in ("submit", "image") and tag in ("button", "input"):
             action = attributes.get("formaction", "")
-            self._button = Button(name, value, urljoin(self.url, action) if action else "", value)
-            form.buttons.append(self._button)
+            pressed = Button(name, value, urljoin(self.url, action) if action else "")
+            form.buttons.append(pressed)
+            if tag == "input":
+                pressed.words = value
+            else:
+                self._button = pressed
         elif kind in ("checkbox", "radio"):
             form.boxes[f"{name}={value}" if kind == "radio" else name] = value or "on"
             if "checked" in attributes:
@@ -118,8 +128,8 @@ class Page(HTMLParser):
             form.values[name] = value
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in self._open:
-            while self._open and self._open.pop() != tag:
+        if any(tag == each for each, _ in self._open):
+            while self._open.pop()[0] != tag:
                 continue
         if tag in _BLOCKS:
             self._say("\n")
@@ -136,12 +146,20 @@ class Page(HTMLParser):
         if self._area is not None:
             name, form = self._area
             form.values[name] += data
-        elif not _UNREAD.intersection(self._open):
+        elif not any(each in _UNREAD for each, _ in self._open):
             if self._button is not None:
                 self._button.words += data
             self._say(data)
 
     def _say(self, words: str) -> None:
         self._words.append(words)
-        if "main" in self._open:
-            self._main_words.append(words)
+        for tag, element_id in self._open:
+            if tag == "main":
+                self._main_words.append(words)
+            if element_id:
+                self._parts.setdefault(element_id, []).append(words)
+
+
+def _tidy(words: list[str]) -> str:
+    lines = (" ".join(line.split()) for line in "".join(words).splitlines())
+    return "\n".join(line for line in lines if line)

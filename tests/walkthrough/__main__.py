@@ -22,6 +22,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+import httpx
+
 from tests.audit_book import FAULTS, audit, is_clean
 from tests.walkthrough import queues, steps
 from tests.walkthrough.installation import Installation
@@ -138,6 +140,13 @@ def _seen(walk: Walk, step: Step, trouble: str) -> str:
             lines.append(f"    {each['seq']} {each['event']} by {each['actor']} {each['detail']}")
         for call in walk.sends(operation_id):
             lines.append(f"    sent {call['received_at']}, answered {call['answered']}")
+    if step.operation_id:
+        # What the person saw last may be older than the trouble: read it once more.
+        try:
+            words = walk.person("ben").read_operation_page(step.operation_id).text
+        except (httpx.HTTPError, AssertionError) as error:
+            words = f"cannot be read: {error}"
+        lines.append(f"  the operation page now: {' / '.join(words.splitlines())[:1500]}")
     lines.append(f"  screen: {step.screen or 'none'}")
     return "\n".join(lines)
 
@@ -165,4 +174,8 @@ def _tell(counts: dict[str, Any], broken: str, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("Stopped; nothing of it is left running.")
+        sys.exit(130)

@@ -146,9 +146,10 @@ def d_stale_order(walk: Walk, step: Step) -> None:
             ],
         )
     walk.trail.wait_for(step.operation_id, "awaiting_approval")
-    page = step.look_at(cleo.open_proposal(step.operation_id))
+    page = step.look_at(cleo.open_proposal(step.operation_id), "st-h")
+    diff = page.part("approval")
     for words in ("30.00", "129.00", "99.00", outside["id"]):
-        require(words in page.text, f"the diff does not show {words}: {page.text[:1500]}")
+        require(words in diff, f"the diff does not show {words}: {diff[:1500]}")
     status = walk.echo.status(step.operation_id)
     told = (status["outcome"], [each["code"] for each in status["reasons"]])
     require(told == ("stale", ["order_changed"]), f"the agent is told {told}")

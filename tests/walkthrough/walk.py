@@ -42,9 +42,10 @@ class Step:
     killed: list[Killed] = field(default_factory=list)
     screen: str = ""
 
-    def look_at(self, page: Page) -> Page:
-        """Keep the page's words as what the person saw last."""
-        self.screen = " / ".join(page.text.splitlines())[:SCREEN_CHARACTERS_MAX]
+    def look_at(self, page: Page, part: str = "status-panel") -> Page:
+        """Keep the words of this part of the page, or of all, as what the person saw last."""
+        words = page.part(part) or page.text
+        self.screen = " / ".join(words.splitlines())[:SCREEN_CHARACTERS_MAX]
         return page
 
     def ids(self) -> list[str]:
