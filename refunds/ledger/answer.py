@@ -40,7 +40,8 @@ WITH seen AS (
 ), others AS (
   SELECT
     coalesce(bool_and(coalesce(t.outcome IN ('not_sent', 'turned_away'), false)
-                      OR t.settled_by_evidence IS NOT NULL), true) AS not_executed,
+                      OR (t.settled_by_evidence IS NOT NULL
+                          AND t.outcome IS DISTINCT FROM 'refused')), true) AS not_executed,
     coalesce(bool_and(coalesce(t.outcome IN ('not_sent', 'turned_away', 'refused'), false)
                       OR t.settled_by_evidence IS NOT NULL
                       OR (coalesce(t.outcome, 'unanswered') = 'unanswered'

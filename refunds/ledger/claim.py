@@ -36,8 +36,10 @@ WITH ready AS MATERIALIZED (
     AND (s.operation_id IS NOT NULL
          OR p.captured_minor - p.refunded_minor - p.held_minor >= o.amount_minor)
     AND NOT EXISTS (
-      SELECT FROM attempt t WHERE t.operation_id = o.id AND t.settled_by_evidence IS NULL
-        AND coalesce(t.outcome NOT IN ('not_sent', 'turned_away'), true))
+      SELECT FROM attempt t WHERE t.operation_id = o.id
+        AND (t.outcome = 'refused'  -- for good, whatever else is known of it (rule 34)
+             OR (t.settled_by_evidence IS NULL
+                 AND coalesce(t.outcome NOT IN ('not_sent', 'turned_away'), true))))
     AND (o.agent_id IS NULL OR EXISTS (
       SELECT FROM agent g JOIN person w ON w.id = g.owner_id
       WHERE g.id = o.agent_id AND g.active AND w.is_active))

@@ -78,6 +78,7 @@ def acts(order: dict[str, Any]) -> Callable[[str, int], str]:
     from reconciliation import reconciler
     from refunds import approvals, dispatch
     from refunds.models import Operation, Person
+    from tests.ledger.rows import resubmitted, sent
 
     def person() -> Person:
         return Person.objects.get(username=order["person"])
@@ -94,6 +95,7 @@ def acts(order: dict[str, Any]) -> Callable[[str, int], str]:
 
     verbs: dict[str, Callable[[str, int], str]] = {
         "send": lambda pk, _: dispatch.send(pk),
+        "send_again": lambda pk, _: sent(resubmitted(Operation.objects.get(pk=pk))),
         "revoke": lambda pk, version: approvals.revoke(UUID(pk), person(), version=version).state,
         "approve": approve,
         "look_up": lambda pk, _: reconciler.look_up(UUID(pk)),
