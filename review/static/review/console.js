@@ -122,12 +122,21 @@ addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target.matches("form[data-money] input")) event.preventDefault();
 });
 
+// What a pressed button said before; it says so again when its form is still there afterwards.
+const pressed = new Map();
+
 addEventListener("submit", (event) => {
   const button = event.submitter;
-  if (!button || !button.dataset.busy) return;
+  if (!button || !button.dataset.busy || pressed.has(button)) return;
+  pressed.set(button, [...button.childNodes]);
   button.style.minWidth = `${button.offsetWidth}px`;
   button.textContent = button.dataset.busy;
 });
+
+function sayAgain() {
+  for (const [button, words] of pressed) button.replaceChildren(...words);
+  pressed.clear();
+}
 
 addEventListener("visibilitychange", () => { if (!document.hidden) pulse.next_at = 0; });
 
@@ -149,8 +158,9 @@ addEventListener("htmx:oobBeforeSwap", (event) => {
 
 addEventListener("htmx:afterRequest", (event) => {
   const { elt, xhr } = event.detail;
-  if (elt.dataset.poll || elt.id === "pulse") heard(xhr.status > 0 && xhr.status < 500);
-  else if (xhr.status === 0 || xhr.status >= 500) pressLost(elt.closest("form"));
+  if (elt.dataset.poll || elt.id === "pulse") return heard(xhr.status > 0 && xhr.status < 500);
+  sayAgain();
+  if (xhr.status === 0 || xhr.status >= 500) pressLost(elt.closest("form"));
 });
 
 start();
