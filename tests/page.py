@@ -92,7 +92,7 @@ class Page(HTMLParser):
             self._form = Form(form_id, action, attributes.get("method", "get").lower())
             self.forms[form_id] = self._form
         elif tag in ("input", "button", "textarea", "select"):
-            form_id = attributes.get("form")
+            form_id = attributes.get("form", "")
             named = self._outside.setdefault(form_id, Form(form_id, "", "")) if form_id else None
             self._control(tag, attributes, named or self._form)
         elif tag == "option" and self._choice is not None:

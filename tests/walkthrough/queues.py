@@ -104,6 +104,7 @@ def j_over_refund_race(walk: Walk, step: Step) -> None:
     statuses = [page.status for page in pages]
     require(sorted(statuses) == [200, 409], f"the two presses got {statuses}")
     won, lost = statuses.index(200), statuses.index(409)
+    step.operation_id, step.more = ids[won], [ids[lost]]
     heard = step.look_at(pages[lost], "result")
     left_minor = order.captured_minor - amounts[won]
     wanted = f"Only {left_minor // 100}.{left_minor % 100:02} USD is still refundable on order {order.ref}"
