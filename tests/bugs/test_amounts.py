@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.core.management import call_command
 from django.db import IntegrityError, transaction
 from pytest_django import Settings
 
@@ -104,17 +102,6 @@ def test_b055_nineteen_ninety_nine_stays_nineteen_ninety_nine(
     provider: SandboxProcess, cast: Cast
 ) -> None:
     assert refund_all(provider, cast, "plain-main", "19.99", "EUR")["amount_minor"] == 1999
-
-
-def test_b055_nineteen_ninety_nine_is_imported_as_it_stands(cast: Cast, tmp_path: Path) -> None:
-    orders = tmp_path / "orders.csv"
-    orders.write_text(
-        "order_ref,feed_seq,currency,customer_ref,payment_ref,provider_account,payment_state,"
-        "captured,captured_at\n"
-        "4821,1,EUR,cus_204,pi_4821,plain-main,captured,19.99,2026-11-20T09:00:00Z\n"
-    )
-    call_command("import_orders", str(orders))
-    assert balance_of() == (0, 0, 1999)
 
 
 def test_b055_no_float_gets_in_and_none_into_a_digest() -> None:
