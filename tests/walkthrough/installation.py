@@ -26,8 +26,8 @@ GUARDIAN_SECONDS_MAX = 15
 # Delays only; no rule is shortened away.
 LIMITS: dict[str, Any] = {
     "send_delay_seconds": 0,
-    "call_total_seconds": 2,
-    "lease_seconds": 5,
+    "call_total_seconds": 4,
+    "lease_seconds": 7,
     "waiting_seconds": 1,
     "not_sent_backoff_seconds": [1],
     "probe_after_seconds": 1,

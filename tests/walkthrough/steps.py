@@ -23,24 +23,21 @@ def a_answer_dropped(walk: Walk, step: Step) -> None:
     }
     step.operation_id = walk.propose(order, amount_minor, **call)
     walk.provider.fault("drop_after_commit")
-    for asking in ("list", "retrieve"):
-        walk.provider.fault("lookup_503", on=asking, times=None)
     ben = walk.person("ben")
     drawn = ben.open_proposal(step.operation_id)
-    ben.press_approve(drawn)
-    walk.trail.wait_for(step.operation_id, "unknown")
-    _ask_again(walk, step, call | {"order_ref": order.ref, "amount_minor": amount_minor})
-    clicked = ben.press_approve(drawn)
+    with walk.here.lookups.asleep():  # so that nothing is found out before everybody has asked
+        ben.press_approve(drawn)
+        walk.trail.wait_for(step.operation_id, "unknown")
+        _ask_again(walk, step, call | {"order_ref": order.ref, "amount_minor": amount_minor})
+        clicked = ben.press_approve(drawn)
+        page = step.look_at(ben.read_operation_page(step.operation_id))
     require_no_promise("the answer to the second click", clicked.text)
     given = walk.trail.rows("SELECT 1 FROM approval WHERE operation_id = %s", step.operation_id)
     require(len(given) == 1, f"two clicks made {len(given)} approvals")
-    page = step.look_at(ben.read_operation_page(step.operation_id))
     require("unknown" in page.text.lower(), f"the page does not say unknown: {step.screen}")
     require_no_promise("the operation page", page.text)
     require("approval-form" not in page.forms, "the page of an unknown refund offers to approve it")
-    walk.provider.clear_faults()
     walk.trail.wait_for(step.operation_id, "succeeded")
-    require("unknown" in walk.trail.states(step.operation_id), "it was never unknown")
     walk.require_one_refund(step.operation_id, amount_minor)
 
 
