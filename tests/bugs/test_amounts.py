@@ -135,8 +135,8 @@ def test_b057_a_page_of_another_locale_shows_the_whole_amount_and_sends_it(
     operation = build.proposed(cast.echo, amount_minor=1049)
     ben = console.signed_in(cast.ben)
     assert "Refund 10.49 USD on order 4821" in shown_to(cast.ben, operation)
-    form = console.approval_form(ben, operation)
-    assert console.approve(ben, operation, form).status_code == 303
+    form = console.drawn(ben, operation, "approve")
+    assert ben.post(console.url(operation, "approve"), form).status_code == 303
     assert dispatch.send(str(operation.pk)) == "confirmed"
     assert [refund["amount_minor"] for refund in provider.refunds()] == [1049]
 

@@ -63,12 +63,12 @@ def test_b117_posting_the_approve_form_oneself_is_refused_by_the_server_and_stor
 ) -> None:
     build.order()
     operation = build.proposed(cast.echo)
-    anothers = console.approval_form(console.signed_in(cast.ben), operation)
+    anothers = console.drawn(console.signed_in(cast.ben), operation, "approve")
     ada = console.signed_in(cast.ada)
     page = console.opened(ada, operation)
-    assert not console.has_form(page, f"/approvals/{operation.pk}/approve")
+    assert not console.has_form(page, console.url(operation, "approve"))
     token = console.form_on(page, "/sign-out")["csrfmiddlewaretoken"]
-    answer = console.approve(ada, operation, anothers | {"csrfmiddlewaretoken": token})
+    answer = ada.post(console.url(operation, "approve"), anothers | {"csrfmiddlewaretoken": token})
     assert answer.status_code == 403
     stored = RefusedAct.objects.get()
     assert (stored.person, stored.code, stored.act) == (cast.ada, "own_proposal", "approve")

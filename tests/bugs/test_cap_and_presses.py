@@ -74,9 +74,9 @@ def test_b033_the_page_tells_the_second_lead_how_much_is_left(cast: Cast) -> Non
     first = build.proposed(cast.echo, amount_minor=60)
     second = build.proposed(cast.echo, amount_minor=59)
     cleo = console.signed_in(cast.cleo)
-    form = console.approval_form(cleo, second)
+    form = console.drawn(cleo, second, "approve")
     approvals.approve(first.pk, cast.ben, build.shown(first))
-    answer = console.approve(cleo, second, form)
+    answer = cleo.post(console.url(second, "approve"), form)
     assert answer.status_code == 409
     told = "Not approved. Only 0.40 USD is still refundable on order 4821"
     assert told in answer.content.decode()
@@ -229,10 +229,10 @@ def test_b045_the_same_form_pressed_again_says_so_and_changes_nothing(cast: Cast
     build.order()
     operation = build.proposed(cast.echo)
     ben = console.signed_in(cast.ben)
-    form = console.approval_form(ben, operation)
-    assert console.approve(ben, operation, form).status_code == 303
+    form = console.drawn(ben, operation, "approve")
+    assert ben.post(console.url(operation, "approve"), form).status_code == 303
     before = events_of(operation)
-    again = console.approve(ben, operation, form)
+    again = ben.post(console.url(operation, "approve"), form)
     assert again.status_code == 200
     assert "This second press changed nothing." in again.content.decode()
     assert events_of(operation) == before
