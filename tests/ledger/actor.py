@@ -64,9 +64,8 @@ def settle_in(order: dict[str, Any]) -> None:
     os.environ.update(order["environ"])
     if order["host"]:
         connections["default"].settings_dict["HOST"] = order["host"]
-    if order["lock_timeout_ms"]:
-        options = connections["default"].settings_dict["OPTIONS"]
-        options["options"] += f" -c lock_timeout={order['lock_timeout_ms']}"
+    options = connections["default"].settings_dict["OPTIONS"]
+    options["options"] += f" -c statement_timeout=30000 -c lock_timeout={order['lock_timeout_ms']}"
     settings.WITNESS_DIR = Path(order["witness"])
     settings.LIMITS = replace(settings.LIMITS, **order["limits"])
 

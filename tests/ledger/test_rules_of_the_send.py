@@ -43,7 +43,8 @@ def test_rule_07_the_send_deadline_counts_from_before_the_commit(
     """The claim is committed, and its confirmation takes longer than the deadline."""
     operation = ready(provider, cast)
     with in_front(CLAIM, "hold") as proxy:
-        sender = troupe.actor("send", [operation], host=proxy.host, limits=SHORT)
+        one_second = {"send_deadline_seconds": 1}
+        sender = troupe.actor("send", [operation], host=proxy.host, limits=one_second)
         sender.go()
         assert proxy.struck.wait(10)
         past_the_send_deadline(operation)
