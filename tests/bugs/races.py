@@ -31,8 +31,7 @@ def order_held(ref: str) -> Iterator[None]:
 
 def until_waiting(number: int) -> None:
     """Until so many sessions of this database wait for a lock of somebody else."""
-    # The lock timeout of the product is 2 s: later than that nobody waits any more.
-    until(lambda: _waiting() >= number, seconds=1.8)
+    until(lambda: _waiting() >= number)
 
 
 def _waiting() -> int:
