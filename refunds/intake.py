@@ -6,12 +6,9 @@ equivalent (same payment and amount) that is open or has ended lately.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
-import uuid_utils.compat as uuids
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
@@ -19,33 +16,18 @@ from refunds import doorbell, policies
 from refunds.domain import fingerprint, money, states
 from refunds.domain.contract import allowed
 from refunds.domain.errors import Refusal
-from refunds.domain.policy import Judgement, Policy, judge
+from refunds.domain.judging import judge
 from refunds.intake_facts import gather
+from refunds.ledger.opening import open_operation
 from refunds.models import (
-    Event,
     Operation,
     Order,
     Payment,
-    PolicyCheck,
     Proposal,
 )
-from refunds.proposal import Caller, ProposalRequest
+from refunds.proposal import Caller, ProposalRequest, check_form
 from refunds.providers import registry
-from refunds.providers.base import Wish
-from refunds.text import check_ref, check_text
 
-REASON_CODES = (
-    "damaged_item",
-    "not_received",
-    "returned_item",
-    "duplicate_payment",
-    "cancelled_order",
-    "price_adjustment",
-    "goodwill",
-    "other",
-)
-CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
-_MINTED_REF = re.compile(r"request-[0-9]+", re.ASCII)
 # After these ends an equal wish is answered with the first operation instead of a new one; the
 # others (denied, withdrawn, expired) left nothing behind and may be asked for again.
 _DONE_STATES = (
@@ -55,8 +37,6 @@ _DONE_STATES = (
     states.FAILED,
     states.REJECTED,
 )
-# How long policy's own authority (tier 0) lasts before the dispatcher must have claimed.
-_POLICY_AUTHORITY = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +53,7 @@ def propose(request: ProposalRequest, caller: Caller) -> Proposed:
     Raises Refusal with the codes of the API table; nothing is recorded then. A well-formed
     proposal that a policy check refuses is recorded as `denied`.
     """
-    _check_form(request)
+    check_form(request)
     try:
         with transaction.atomic():
             return _propose(request, caller)
@@ -97,38 +77,6 @@ def _name_taken(request: ProposalRequest) -> Refusal:
         what_to_do="Another wish needs another request_ref.",
         field="request_ref",
     )
-
-
-def _check_form(request: ProposalRequest) -> None:
-    for name in ("session_id", "tool_call_id"):
-        if not CALL_ID.fullmatch(getattr(request, name)):
-            raise Refusal(
-                "field_format",
-                f"{name} must be 1 to 128 of A-Z a-z 0-9 _ . : -",
-                what_to_do="Send the identifiers of your own session and tool call.",
-                field=name,
-            )
-    money.exponent(request.currency)
-    money.check_minor(request.amount_minor)
-    if request.reason_code not in REASON_CODES:
-        raise Refusal(
-            "reason_code_unknown",
-            f"{request.reason_code[:40]!r} is not a reason code.",
-            what_to_do=f"Use one of: {', '.join(REASON_CODES)}.",
-            field="reason_code",
-        )
-    check_text(request.reason_text, field="reason_text", length_max=500)
-    for name in ("order_ref", "requested_by_ref", "ticket_ref", "run_ref", "step_ref"):
-        check_ref(getattr(request, name), field=name)
-    if request.request_ref is not None:
-        check_ref(request.request_ref, field="request_ref")
-        if _MINTED_REF.fullmatch(request.request_ref) or not request.request_ref.strip():
-            raise Refusal(
-                "request_ref_reserved",
-                f"{request.request_ref!r} has the form that we mint ourselves, or is empty.",
-                what_to_do="Send your own name of this wish, such as the return's number.",
-                field="request_ref",
-            )
 
 
 def _propose(request: ProposalRequest, caller: Caller) -> Proposed:
@@ -315,7 +263,10 @@ def _create(
         now=now,
     )
     judgement = judge(facts, policy, now)
-    operation = _store(request, caller, order, payment, judgement, policy, now, separate)
+    payment.order = order
+    operation = open_operation(
+        request, caller, payment, judgement, policy=policy, now=now, separate=separate
+    )
     _record_call(request, caller, operation, created=True)
     if operation.state == states.AUTHORIZED:
         doorbell.ring_send(operation.pk)
@@ -336,150 +287,6 @@ def _separate_from(request: ProposalRequest, order: Order) -> Operation | None:
     return other
 
 
-def _where_to(judgement: Judgement, policy: Policy, now: datetime) -> dict[str, Any]:
-    """State, event and clocks of the second event, which follows the proposal at once."""
-    if judgement.denied:
-        return {
-            "event": "policy_denied",
-            "state": states.DENIED,
-            "expires_at": now,
-            "settled_at": now,
-            "blocks_equivalent": False,
-        }
-    if judgement.cleared:
-        until = now + _POLICY_AUTHORITY
-        return {
-            "event": "policy_cleared",
-            "state": states.AUTHORIZED,
-            "expires_at": until,
-            "due_at": now,
-        }
-    until = now + timedelta(seconds=policy.proposal_valid_seconds)
-    return {
-        "event": "policy_held",
-        "state": states.AWAITING_APPROVAL,
-        "expires_at": until,
-        "due_at": until,
-    }
-
-
-def _store(
-    request: ProposalRequest,
-    caller: Caller,
-    order: Order,
-    payment: Payment,
-    judgement: Judgement,
-    policy: Policy,
-    now: datetime,
-    separate: Operation | None,
-) -> Operation:
-    operation_id = uuids.uuid7()
-    # Counted under the order's lock; every operation of the order has taken its number here.
-    request_ref = request.request_ref or f"request-{_next_number(order)}"
-    business_key = f"refund:{order.ref}:{request_ref}"
-    account = registry.account(payment.provider_account)
-    body = registry.adapter(account).body(
-        Wish(
-            marker=str(operation_id),
-            payment_ref=payment.ref,
-            amount_minor=request.amount_minor,
-            currency=request.currency,
-            reason_code=request.reason_code,
-        )
-    )
-    where = _where_to(judgement, policy, now)
-    event = where.pop("event")
-    operation = Operation.objects.create(
-        id=operation_id,
-        business_key=business_key,
-        order=order,
-        payment=payment,
-        provider_account=payment.provider_account,
-        amount_minor=request.amount_minor,
-        currency=request.currency,
-        reason_code=request.reason_code,
-        reason_text=request.reason_text,
-        request_ref=request_ref,
-        requested_by_kind=request.requested_by_kind,
-        requested_by_ref=request.requested_by_ref,
-        ticket_ref=request.ticket_ref,
-        run_ref=request.run_ref,
-        step_ref=request.step_ref,
-        claims=request.claims,
-        read_links=list(request.read_links),
-        proposer=caller.person,
-        agent=caller.agent,
-        agent_owner=caller.agent.owner if caller.agent else None,
-        provider_key=fingerprint.provider_key(operation_id),
-        body=body,
-        fingerprint=fingerprint.material_digest(
-            operation_id=operation_id,
-            business_key=business_key,
-            provider_account=payment.provider_account,
-            payment_ref=payment.ref,
-            amount_minor=request.amount_minor,
-            currency=request.currency,
-            reason_code=request.reason_code,
-            body=body,
-        ),
-        policy_version=policy.version,
-        tier=judgement.tier,
-        quorum=judgement.quorum,
-        possible_repeat=judgement.possible_repeat,
-        separate_from=separate,
-        version=2,
-        entered_at=now,
-        created_at=now,
-        send_version=order.version if judgement.cleared else None,
-        **where,
-    )
-    _store_history(operation, caller, judgement, event, now)
-    return operation
-
-
-def _next_number(order: Order) -> int:
-    return Operation.objects.filter(order=order).count() + 1
-
-
-def _store_history(
-    operation: Operation, caller: Caller, judgement: Judgement, event: str, now: datetime
-) -> None:
-    proposed = Event(
-        operation=operation,
-        seq=1,
-        event="proposed",
-        from_state=states.NONE,
-        to_state=states.PROPOSED,
-        actor_kind=states.CALLER,
-        actor=caller.actor,
-        detail={},
-        at=now,
-    )
-    judged = Event(
-        operation=operation,
-        seq=2,
-        event=event,
-        from_state=states.PROPOSED,
-        to_state=operation.state,
-        actor_kind=states.POLICY,
-        actor="policy",
-        detail={"failed": judgement.failed_names(), "tier": judgement.tier},
-        at=now,
-    )
-    Event.objects.bulk_create([proposed, judged])
-    PolicyCheck.objects.bulk_create(
-        PolicyCheck(
-            operation=operation,
-            position=position,
-            name=check.name,
-            passed=check.passed,
-            says=check.says[:500],
-            inputs=check.inputs,
-        )
-        for position, check in enumerate(judgement.checks, 1)
-    )
-
-
 def _record_call(
     request: ProposalRequest, caller: Caller, operation: Operation, *, created: bool
 ) -> None:
@@ -495,7 +302,6 @@ def _record_call(
 
 
 __all__ = [
-    "REASON_CODES",
     "Caller",
     "ProposalRequest",
     "Proposed",

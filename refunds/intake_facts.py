@@ -9,7 +9,7 @@ from django.db.models import QuerySet, Sum
 
 from refunds import policies
 from refunds.domain import states
-from refunds.domain.policy import ProposalFacts
+from refunds.domain.judging import ProposalFacts
 from refunds.models import Operation, Order, Payment, Proposal
 from refunds.proposal import Caller, ProposalRequest
 

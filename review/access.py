@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.http import Http404, HttpRequest
 from django.utils import timezone
 
-from refunds.approvals import roles_of
+from refunds.consent import roles_of
 from refunds.models import Operation, Person
 from refunds.queries import pages
 from review.models import RefusedAct

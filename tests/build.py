@@ -9,6 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from refunds import approvals, feed, intake
+from refunds.consent import Shown
 from refunds.models import Agent, Operation, Order, Person
 
 _calls = itertools.count(1)
@@ -92,10 +93,10 @@ def proposed(
     return intake.propose(request(order_ref, amount_minor, **more), caller).operation
 
 
-def shown(operation: Operation, *, tick: bool = False) -> approvals.Shown:
+def shown(operation: Operation, *, tick: bool = False) -> Shown:
     """What an approver's screen showed just now."""
     fresh = Operation.objects.select_related("order").get(pk=operation.pk)
-    return approvals.Shown(
+    return Shown(
         fingerprint=bytes(fresh.fingerprint),
         order_version=fresh.order.version,
         separate_refund_confirmed=tick,

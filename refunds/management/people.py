@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.core.management.base import CommandError
 
-from refunds.approvals import roles_of
+from refunds.consent import roles_of
 from refunds.models import Person
 
 

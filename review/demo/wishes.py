@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from refunds import approvals, intake
+from refunds.consent import Shown
 from refunds.models import Agent, Operation, Person
 from review.demo.shop import SALES, Control, refund_elsewhere
 
@@ -158,7 +159,7 @@ def _follow(wish: Wish, operation: Operation, people: dict[str, Person], control
         fresh = Operation.objects.select_related("order").get(pk=operation.pk)
         if fresh.state != "awaiting_approval":
             break
-        shown = approvals.Shown(
+        shown = Shown(
             fingerprint=bytes(fresh.fingerprint),
             order_version=fresh.order.version,
             separate_refund_confirmed=fresh.possible_repeat,

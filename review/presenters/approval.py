@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from refunds.domain.judging import tier_words
 from refunds.domain.money import display
-from refunds.domain.policy import tier_words
 from review.presenters.facts import ApprovalFacts, OperationFacts
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from refunds.domain.judging import tier_words
 from refunds.domain.money import display
-from refunds.domain.policy import tier_words
 from review.presenters.facts import (
     ApprovalFacts,
     AttemptFacts,

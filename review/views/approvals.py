@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from refunds import approvals as verbs
+from refunds.consent import Shown
 from refunds.ledger import lock
 from refunds.models import Operation
 from refunds.queries import pages
@@ -137,7 +138,7 @@ def _approve(request: HttpRequest, operation_id: UUID, hidden: Hidden) -> dict[s
     approved = verbs.approve(
         operation_id,
         access.viewer(request).person,
-        verbs.Shown(
+        Shown(
             fingerprint=_bytes(request.POST.get("fingerprint", "")),
             order_version=_whole(request.POST.get("order_version", "")),
             separate_refund_confirmed=request.POST.get("separate_refund_confirmed") == "on",

@@ -14,13 +14,14 @@ from django.utils import timezone
 
 from reconciliation import reconciler, sweep
 from refunds import approvals, dispatch, intake
+from refunds.consent import Shown
 from refunds.domain.errors import Refusal
 from refunds.models import Agent, Person
 from refunds.providers import http
 
 
 def approve(*, operation: str, person: str, fingerprint: str, order_version: int) -> str:
-    shown = approvals.Shown(
+    shown = Shown(
         fingerprint=bytes.fromhex(fingerprint),
         order_version=order_version,
         separate_refund_confirmed=True,

@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from refunds import approvals, dispatch, feed, ledger
+from refunds.consent import Shown
 from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.ledger import Actor
@@ -19,7 +20,7 @@ from tests.provider_process import SandboxProcess
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def refused(operation: Operation, person: object, shown: approvals.Shown | None = None) -> Refusal:
+def refused(operation: Operation, person: object, shown: Shown | None = None) -> Refusal:
     """The refusal of an approval that must not be recorded."""
     before = Approval.objects.count()
     with pytest.raises(Refusal) as caught:
@@ -51,7 +52,7 @@ def test_only_a_lead_approves(cast: Cast) -> None:
 def test_another_fingerprint_or_order_version_is_stale_and_records_nothing(cast: Cast) -> None:
     build.order()
     operation = build.proposed(cast.echo)
-    other = approvals.Shown(fingerprint=bytes(32), order_version=1)
+    other = Shown(fingerprint=bytes(32), order_version=1)
     assert refused(operation, cast.ben, other).code == "fingerprint_differs"
     seen = build.shown(operation)
     build.external_refund("4821", 3000)

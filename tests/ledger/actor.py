@@ -76,6 +76,7 @@ def acts(order: dict[str, Any]) -> Callable[[str, int], str]:
 
     from reconciliation import reconciler
     from refunds import approvals, dispatch
+    from refunds.consent import Shown
     from refunds.models import Operation, Person
     from tests.ledger.rows import resubmitted, sent
 
@@ -84,7 +85,7 @@ def acts(order: dict[str, Any]) -> Callable[[str, int], str]:
 
     def approve(pk: str, version: int) -> str:
         row = Operation.objects.get(pk=pk)
-        shown = approvals.Shown(
+        shown = Shown(
             fingerprint=bytes(row.fingerprint),
             order_version=version,
             separate_refund_confirmed=True,

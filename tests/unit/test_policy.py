@@ -9,15 +9,8 @@ from typing import Any
 
 import pytest
 
-from refunds.domain.policy import (
-    Judgement,
-    Policy,
-    PolicyUnreadable,
-    ProposalFacts,
-    judge,
-    parse,
-    tier_words,
-)
+from refunds.domain.judging import Judgement, ProposalFacts, judge, tier_words
+from refunds.domain.policy import Policy, PolicyUnreadable, parse
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 RAW = (Path(__file__).resolve().parent.parent.parent / "policy.toml").read_bytes()
