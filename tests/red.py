@@ -214,8 +214,9 @@ def unedited(chosen: list[Edit], made: list[Lane]) -> list[str]:
     bad = [name for found, _ in ran for name, word in found.items() if word != "passed"]
     missing = len(tests) - sum(len(found) for found, _ in ran)
     if missing:
-        print(*(said for _, said in ran), sep="\n")
         bad.append(f"{missing} named tests did not run")
+    if bad:
+        print(*(said for _, said in ran), sep="\n")
     return bad
 
 

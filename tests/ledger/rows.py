@@ -60,7 +60,7 @@ def held_equals_reservations() -> bool:
     return True
 
 
-def poll(condition: Callable[[], bool], what: str, deadline_seconds: float = 10) -> None:
+def poll(condition: Callable[[], bool], what: str, deadline_seconds: float = 60) -> None:
     """Wait until the condition holds; fails after the deadline."""
     give_up_at = time.monotonic() + deadline_seconds
     while not condition():

@@ -48,7 +48,7 @@ def test_rule_01_the_attempt_is_committed_before_the_provider_hears_of_it(
     provider.fault("hold")
     sender = troupe.actor("send", [operation])
     sender.go()
-    provider.wait_for_hold()
+    provider.wait_for_hold(60)
     # The sender still waits for its answer; this is another connection.
     assert state_of(operation) == states.SUBMITTING
     assert history(operation)[-1] == "submission_started"

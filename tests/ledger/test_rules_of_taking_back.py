@@ -88,7 +88,7 @@ def test_rule_38_a_taking_back_that_waited_for_the_claim_is_told_so(
         taker.go()
         tries_for_a_lock(2)
     assert taker.result() == {str(operation.pk): "already_sent"}
-    provider.wait_for_hold()
+    provider.wait_for_hold(60)
     provider.release()
     assert sender.result() == {str(operation.pk): "confirmed"}
     assert state_of(operation) == states.SUCCEEDED

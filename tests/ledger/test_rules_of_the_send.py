@@ -46,7 +46,7 @@ def test_rule_07_the_send_deadline_counts_from_before_the_commit(
         one_second = {"send_deadline_seconds": 1}
         sender = troupe.actor("send", [operation], host=proxy.host, limits=one_second)
         sender.go()
-        assert proxy.struck.wait(10)
+        assert proxy.struck.wait(60)
         past_the_send_deadline(operation)
         proxy.release.set()
         assert sender.result() == {str(operation.pk): "not_executed"}
@@ -196,7 +196,7 @@ def test_rule_14_a_task_delivered_twice_sends_once(
     provider.fault("hold")
     sender = troupe.actor("send", [operation])
     sender.go()
-    provider.wait_for_hold()
+    provider.wait_for_hold(60)
     again = troupe.actor("send", [operation])
     assert again.finish() == {str(operation.pk): "gone"}
     provider.release()
