@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 Play = Callable[[socket.socket], None]
+_CLOSING_TIME = b"closing time"
+_TLS_GREETING = b"\x16"
 
 
 @dataclass
@@ -18,7 +20,6 @@ class Listener:
 
     port: int
     requests: list[bytes] = field(default_factory=list)
-    done: threading.Event = field(default_factory=threading.Event)
 
     @property
     def url(self) -> str:
@@ -69,9 +70,9 @@ def listening(play: Play) -> Iterator[Listener]:
         try:
             yield listener
         finally:
-            listener.done.set()
-            with socket.create_connection(("127.0.0.1", listener.port)):
-                pass
+            # Behind everybody who came before: nobody is missed.
+            with socket.create_connection(("127.0.0.1", listener.port)) as last:
+                last.sendall(_CLOSING_TIME)
             thread.join()
 
 
@@ -79,9 +80,10 @@ def _serve(door: socket.socket, listener: Listener, play: Play) -> None:
     while True:
         client, _ = door.accept()
         with client:
-            if listener.done.is_set():
+            request = _request(client)
+            if request == _CLOSING_TIME:
                 return
-            listener.requests.append(_request(client))
+            listener.requests.append(request)
             try:
                 play(client)
             except OSError:
@@ -97,7 +99,7 @@ def _request(client: socket.socket) -> bytes:
         except OSError:
             return received
         received += piece
-        if not piece or received.startswith(b"\x16"):  # gone, or a greeting in TLS
+        if not piece or received.startswith((_CLOSING_TIME, _TLS_GREETING)):
             return received
     head, _, body = received.partition(b"\r\n\r\n")
     for line in head.split(b"\r\n"):
