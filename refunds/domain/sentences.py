@@ -18,7 +18,8 @@ class Told:
     """What a sentence may name. Instants are aware; empty or None means: not known.
 
     `entered_at`, `entered_by`, `event` and `because` are of the move into the state as it is;
-    `sent_at` is when the last attempt was recorded; `approved_by` are those of this round.
+    `sent_at` is when the last attempt was recorded; `approved_by` are those of this round;
+    `only_people`: the account has nothing by which we could find out ourselves.
     """
 
     asked_by: str = ""
@@ -32,6 +33,7 @@ class Told:
     because: str = ""
     stale_cause: str = ""
     needs_customer: bool = False
+    only_people: bool = False
     provider_refund_ref: str = ""
     failed_checks: tuple[str, ...] = ()
 
@@ -104,7 +106,8 @@ def _pending(told: Told, now: datetime) -> str:
 
 
 def _unknown(told: Told, now: datetime) -> str:
-    doubt = "It may or may not have happened. We are checking."
+    who = "Only a person can find out, and is asked to." if told.only_people else "We are checking."
+    doubt = f"It may or may not have happened. {who}"
     if told.event in ("contradicted", "ruling_contradicted"):
         return f"Evidence of {clock(told.entered_at, now)} contradicts how this had ended. {doubt}"
     if told.sent_at is None:

@@ -15,8 +15,10 @@ from uuid import UUID
 from django.db.models import Prefetch, QuerySet
 
 from refunds.domain import states
+from refunds.domain.contract import allowed
 from refunds.domain.sentences import STALE_CAUSES, Told, sentence
 from refunds.models import Approval, Event, Operation, PolicyCheck, ProviderRefund
+from refunds.providers import registry
 
 STALE: Final = "stale"
 ALREADY_DONE: Final = "already_done"
@@ -100,9 +102,15 @@ def told(operation: Operation) -> Told:
         because=str(last.detail.get("because") or last.detail.get("reason") or ""),
         stale_cause=operation.stale_cause,
         needs_customer=operation.pending_reason == "needs_customer",
+        only_people=_only_people(operation),
         provider_refund_ref=refs[0] if refs else "",
         failed_checks=tuple(each.name for each in operation.checks.all()),
     )
+
+
+def _only_people(operation: Operation) -> bool:
+    account = registry.accounts().get(operation.provider_account)
+    return account is not None and not allowed(account.contract).can_settle
 
 
 def _proposer(operation: Operation) -> str:

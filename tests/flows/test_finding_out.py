@@ -15,6 +15,7 @@ from refunds.domain import states
 from refunds.ledger import claim
 from refunds.models import Attempt, Evidence, Operation, Payment, ProviderRefund
 from refunds.providers import registry
+from refunds.queries.results import result
 from tests import build
 from tests.cast import Cast
 from tests.provider_process import SandboxProcess
@@ -244,3 +245,12 @@ def test_a_refund_that_fails_at_the_provider_is_failed_and_releases_its_money(
         "reserved",
         "released",
     ]
+
+
+def test_where_only_a_person_can_find_out_nobody_is_told_that_we_are_checking(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    blind = sent_with(provider, cast, "drop_after_commit", "plain-blind")
+    said = result(blind, timezone.now())["sentence"]
+    assert "Only a person can find out" in said
+    assert "checking" not in said
