@@ -81,6 +81,8 @@ def sign_in(
         viewport={"width": width, "height": height}, color_scheme=theme, base_url=base
     )
     page.goto("/sign-in")
+    if not name:
+        return page
     page.get_by_label("Name").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
@@ -91,11 +93,17 @@ def sign_in(
 def shoot(page: Page, url: str, out: Path) -> None:
     page.goto(url)
     page.wait_for_load_state("load")
+    if page.url.endswith("#refused"):
+        page.locator("summary", has_text="Reject").click()
+        page.get_by_label("Why it is not owed").fill("no reason")
+        page.get_by_role("button", name="Reject refund of").click()
+        page.locator("#result").wait_for()
     page.screenshot(path=out, full_page=True)
 
 
 def empty_pages() -> dict[str, tuple[str, str]]:
     return {
+        "sign-in": ("", "/sign-in?ended=1"),
         "home": ("ben", "/"),
         "home-stranger": ("dora", "/"),
         "approvals": ("ben", "/approvals"),
@@ -197,6 +205,7 @@ def main(out: Path, only: str = "") -> None:
         stage.failing()
         failing = {
             "home": ("ben", "/"),
+            "approvals": ("cleo", f"/approvals?open={stage.by_name['dinar'].pk}#refused"),
             "sending": ("ines", "/sending"),
             "sending-who-stopped": ("omar", "/sending"),
         }

@@ -39,49 +39,62 @@ def timeline(trail: Trail, clock: Clock) -> list[Entry]:
 
 def _evidence(trail: Trail, clock: Clock) -> Iterator[Entry]:
     for each in trail.evidence:
-        facts = each.facts
-        because = str(facts.get("because") or "")
         if each.kind == "lookup":
-            verdict = VERDICTS.get(str(facts.get("verdict")), "cannot tell")
-            yield Entry(
-                at=each.stored_at,
-                rank=2,
-                title=f"Lookup {each.lookup_no}: {verdict}",
-                by="automatic",
-                icon="k-lookup",
-                mark="lookup",
-                text=because,
-                meta=_lookup_meta(each),
-                same_as=f"{verdict}|{because}",
-                anchor=f"evidence-{each.id}",
-                parts=(f"Lookup {each.lookup_no}, {clock.exact(each.stored_at)}",),
-            )
+            yield _lookup(each, clock)
         elif each.kind == "notice":
-            kind = facts.get("type") or "refund"
-            yield Entry(
-                at=each.stored_at,
-                rank=2,
-                title=f"Notice: {kind}",
-                by=f"from {trail.op.account}",
-                icon="k-notice",
-                mark="notice",
-                text=because,
-                anchor=f"evidence-{each.id}",
-            )
-        elif facts.get("status") is not None or facts.get("outcome") == "not_sent":
-            status = facts.get("status")
-            title = f"Answer: HTTP {status}" if status is not None else "Not sent"
-            yield Entry(
-                at=each.stored_at,
-                rank=2,
-                title=title,
-                by=f"to attempt {each.attempt_no}",
-                icon="k-answer",
-                mark="answer",
-                text=because,
-                anchor=f"evidence-{each.id}",
-                meta=str(facts.get("ref") or ""),
-            )
+            yield _notice(each, trail)
+        elif each.facts.get("status") is not None or each.facts.get("outcome") == "not_sent":
+            yield _answer(each)
+
+
+def _lookup(each: EvidenceFacts, clock: Clock) -> Entry:
+    verdict = VERDICTS.get(str(each.facts.get("verdict")), "cannot tell")
+    because = _because(each)
+    return Entry(
+        at=each.stored_at,
+        rank=2,
+        title=f"Lookup {each.lookup_no}: {verdict}",
+        by="automatic",
+        icon="k-lookup",
+        mark="lookup",
+        text=because,
+        meta=_lookup_meta(each),
+        same_as=f"{verdict}|{because}",
+        anchor=f"evidence-{each.id}",
+        parts=(f"Lookup {each.lookup_no}, {clock.exact(each.stored_at)}",),
+    )
+
+
+def _notice(each: EvidenceFacts, trail: Trail) -> Entry:
+    return Entry(
+        at=each.stored_at,
+        rank=2,
+        title=f"Notice: {each.facts.get('type') or 'refund'}",
+        by=f"from {trail.op.account}",
+        icon="k-notice",
+        mark="notice",
+        text=_because(each),
+        anchor=f"evidence-{each.id}",
+    )
+
+
+def _answer(each: EvidenceFacts) -> Entry:
+    status = each.facts.get("status")
+    return Entry(
+        at=each.stored_at,
+        rank=2,
+        title=f"Answer: HTTP {status}" if status is not None else "Not sent",
+        by=f"to attempt {each.attempt_no}",
+        icon="k-answer",
+        mark="answer",
+        text=_because(each),
+        anchor=f"evidence-{each.id}",
+        meta=str(each.facts.get("ref") or ""),
+    )
+
+
+def _because(each: EvidenceFacts) -> str:
+    return str(each.facts.get("because") or "")
 
 
 def _lookup_meta(each: EvidenceFacts) -> str:

@@ -74,16 +74,7 @@ def _event(trail: Trail, event: EventFacts, clock: Clock) -> Entry:
     )
     match event.event:
         case "proposed":
-            who = "agent" if op.agent_owner else "person"
-            return replace(
-                entry,
-                icon=f"k-{who}",
-                mark="answer" if who == "agent" else "person",
-                by=f"by {op.proposer_words}",
-                rank=0,
-                text=_asked(op),
-                meta=_run(op),
-            )
+            return _proposed(op, entry)
         case "policy_held" | "policy_denied" | "policy_cleared":
             failed = ", ".join(event.detail.get("failed", []))
             text = f"Refused: {failed}." if failed else f"tier {op.tier}: {tier_words(op.tier)}."
@@ -102,11 +93,22 @@ def _event(trail: Trail, event: EventFacts, clock: Clock) -> Entry:
         case "unanswered" | "lease_ended" | "contradicted" | "ruling_contradicted":
             held = f"It may or may not have happened. The {_amount(op)} stay held."
             return replace(entry, icon="s-unknown", mark="rule unk", by="", text=held)
-    if event.to_state in _END_ICONS:
-        return replace(
-            entry, icon=f"s-{_END_ICONS[event.to_state]}", mark="rule end", state=event.to_state
-        )
+    if event.to_state in _WITH_A_SHAPE:
+        return replace(entry, icon=f"s-{event.to_state}", mark="rule end", state=event.to_state)
     return entry
+
+
+def _proposed(op: OperationFacts, entry: Entry) -> Entry:
+    who = "agent" if op.agent_owner else "person"
+    return replace(
+        entry,
+        icon=f"k-{who}",
+        mark="answer" if who == "agent" else "person",
+        by=f"by {op.proposer_words}",
+        rank=0,
+        text=_asked(op),
+        meta=_run(op),
+    )
 
 
 _TITLES = {
@@ -131,13 +133,8 @@ _TITLES = {
     "contradicted": "Contradicted: money seems to have moved",
     "ruling_contradicted": "A ruling was contradicted",
 }
-_END_ICONS = {
-    "succeeded": "succeeded",
-    "failed": "failed",
-    "pending": "pending",
-    "returned": "returned",
-    "mismatched": "mismatched",
-}
+# Entering one of these is marked with the state's own shape.
+_WITH_A_SHAPE = frozenset({"succeeded", "failed", "pending", "returned", "mismatched"})
 
 
 def _amount(op: OperationFacts) -> str:
