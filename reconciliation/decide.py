@@ -4,7 +4,8 @@ The table of cases, first fit wins:
 
   our own answer or a lookup shows our refund,
       matching, succeeded                    -> found_succeeded   (contradicted where we said no)
-      matching, still working                -> found_pending     (look again where it is pending)
+      matching, still working                -> found_pending     (where it is pending: look again,
+                                                a case `overdue_pending` after a day)
       matching, finally negative             -> found_failed, if every other attempt is explained
       differing in a field                   -> case `mismatch`
       more than once                         -> booked once and more, case `duplicate`
@@ -149,7 +150,7 @@ def _matched(
         if view.state in _SAID_NO:
             return Settle("contradicted", because, record)
         if view.state == states.PENDING:
-            return LookUpAgain(next_look(view, contract, limits, now))
+            return _patience(view, contract, limits, now)
         if view.state in states.UNCERTAIN:
             return Settle("found_pending", because, record)
         return OpenCase("contradiction", because)
@@ -226,6 +227,9 @@ def _patience(view: View, contract: ProviderContract, limits: Limits, now: datet
         why = over_patience(view, contract, limits, now)
         if why:
             return OpenCase("unresolved", why)
+    overdue = now - view.entered_at >= timedelta(seconds=limits.escalation_age_seconds)
+    if not view.has_case and view.state == states.PENDING and overdue:
+        return OpenCase("overdue_pending", "The provider has been working on it for a day.")
     return LookUpAgain(next_look(view, contract, limits, now))
 
 

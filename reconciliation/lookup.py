@@ -79,7 +79,7 @@ def ask(operation: Operation, no: int) -> Looked:
 
 
 def known_refs(operation: Operation) -> frozenset[str]:
-    """References the provider gave us for this operation: booked, accepted, or merely answered."""
+    """References of the refunds that are booked or accepted for this operation."""
     booked = ProviderRefund.objects.filter(operation=operation).values_list("ref", flat=True)
     return frozenset(booked)
 

@@ -108,6 +108,10 @@ class Adapter(Protocol):
 
     def read_one(self, raw: RawAnswer, payment_ref: str) -> Reading: ...
 
+    def speaks_for_another(self, raw: RawAnswer, account: Account) -> str:
+        """Why an answer is not about this account and mode; "" where nothing says so."""
+        ...
+
     def page_url(self, account: Account, payment_ref: str) -> str:
         """Where a person sees the payment at the provider; "" where there is no such page."""
         ...

@@ -28,6 +28,7 @@ _KEPT_HEADERS = (
     "request-id",
     "idempotent-replayed",
     "stripe-should-retry",
+    "sandbox-mode",
     "location",
 )
 

@@ -46,8 +46,9 @@ def read_payment(
         raw = ask(adapter.list_refunds(account, payment_ref, cursor))
         body = raw.body
         page = adapter.read_page(raw, payment_ref)
-        if not page.readable:
-            return _stopped(records, pages, page.because, body)
+        because = adapter.speaks_for_another(raw, account) or page.because
+        if because or not page.readable:
+            return _stopped(records, pages, because, body)
         foreign = [each for each in page.records if each.payment_ref != payment_ref]
         if foreign:
             return _stopped(records, pages, "the list shows refunds of other payments", body)

@@ -139,6 +139,12 @@ class Plain:
         except NotOneRecord as error:
             return Reading(record=None, because=str(error))
 
+    def speaks_for_another(self, raw: RawAnswer, account: Account) -> str:
+        mode = raw.headers.get("sandbox-mode", account.mode)
+        if mode == account.mode:
+            return ""
+        return f"the answer is of mode {mode}, and we sent in mode {account.mode}"
+
     def page_url(self, account: Account, payment_ref: str) -> str:
         return ""
 

@@ -181,6 +181,10 @@ class Stripe:
         except NotOneRecord as error:
             return Reading(record=None, because=str(error))
 
+    def speaks_for_another(self, raw: RawAnswer, account: Account) -> str:
+        # The key decides the mode, and a payment of the other mode is an error, not an empty list.
+        return ""
+
     def page_url(self, account: Account, payment_ref: str) -> str:
         if account.base_url != LIVE_URL:
             return ""

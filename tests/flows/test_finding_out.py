@@ -254,3 +254,30 @@ def test_where_only_a_person_can_find_out_nobody_is_told_that_we_are_checking(
     said = result(blind, timezone.now())["sentence"]
     assert "Only a person can find out" in said
     assert "checking" not in said
+
+
+def test_a_refund_still_in_work_after_a_day_asks_a_person_and_is_looked_at_on(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    provider.configure("plain-async", settle_seconds=10**6)
+    provider.payment(account="plain-async")
+    build.order(account="plain-async")
+    operation = build.authorized(cast.fay, cast.ben, amount_minor=4000)
+    dispatch.send(str(operation.pk))
+    looked_up(operation)
+    assert not Case.objects.exists()
+    Operation.objects.update(entered_at=timezone.now() - timedelta(hours=25))
+    assert looked_up(operation).state == states.PENDING
+    assert Case.objects.get(operation=operation).reasons == ["overdue_pending"]
+    provider.advance(10**6 + 1)
+    assert looked_up(operation).state == states.SUCCEEDED
+    assert Case.objects.get(operation=operation).closed_at is not None
+
+
+def test_an_answer_of_another_mode_cannot_tell(provider: SandboxProcess, cast: Cast) -> None:
+    operation = sent_with(provider, cast, "drop_before_commit")
+    provider.fault("wrong_mode", on="list")
+    looked_up(operation)
+    finding = Evidence.objects.get(operation=operation, kind="lookup").facts
+    assert finding["verdict"] == "cannot_tell"
+    assert "the answer is of mode test" in finding["because"]
