@@ -104,7 +104,7 @@ def tries_for_a_lock(count: int) -> None:
             seen.update(rows.fetchall())
             return len(seen) >= count
 
-        poll(enough, f"{count} statements behind a lock")
+        poll(enough, f"{count} statements behind a lock", deadline_seconds=20)
 
 
 def run(sql: str, *parameters: Any) -> None:
