@@ -80,7 +80,10 @@ def test_rule_29_every_attempt_not_executed_leads_back(
 ) -> None:
     operation = ready(provider, cast, account=account)
     for fault in ("rate_429", "refuse_connect"):
-        provider.fault(fault, account=account)
+        if fault == "rate_429":
+            provider.fault(fault, account=account)
+        else:
+            provider.fault(fault, account=account, seconds=60)
         assert dispatch.send(str(operation.pk)) == "not_executed"
         assert state_of(operation) == states.AUTHORIZED
         assert operation.not_before is not None
@@ -116,7 +119,7 @@ def test_rule_30_two_senders_that_answer_at_once_never_lead_back(
     """Attempt 1 says *not sent* while attempt 2, whose answer was lost, says so too."""
     operation = ready(provider, cast, account="plain-nokeys")
     first = troupe.actor("send", [operation], stop_at=ANSWER_IN_HAND, limits=SHORT)
-    provider.fault("refuse_connect", account="plain-nokeys", seconds=0.1)
+    provider.fault("refuse_connect", account="plain-nokeys", seconds=30)
     first.go()
     first.reaches(ANSWER_IN_HAND)
     provider.clear_faults()

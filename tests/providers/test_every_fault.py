@@ -20,7 +20,7 @@ NOT_SENT, UNANSWERED = Outcome.NOT_SENT, Outcome.UNANSWERED
 CONFIRMED, ACCEPTED, TURNED_AWAY = Outcome.CONFIRMED, Outcome.ACCEPTED, Outcome.TURNED_AWAY
 # fault, its options, what we read, executions in the book
 FAULTS: dict[str, list[tuple[dict[str, Any], Outcome, int]]] = {
-    "refuse_connect": [({"seconds": 0.1}, NOT_SENT, 0)],
+    "refuse_connect": [({"seconds": 60}, NOT_SENT, 0)],
     "reset_before": [({}, UNANSWERED, 0)],
     "drop_before_commit": [({}, UNANSWERED, 0)],
     "drop_after_commit": [({}, UNANSWERED, 1)],

@@ -87,7 +87,7 @@ def test_the_sets_of_states_follow_from_what_money_may_have_done() -> None:
     maybe = {state for state, money in states.MONEY.items() if money == "maybe"}
     assert maybe == states.UNCERTAIN == states.HOLDING
     yes = {state for state, money in states.MONEY.items() if money == "yes"}
-    assert yes == {states.SUCCEEDED, states.MISMATCHED}
+    assert yes == {states.SUCCEEDED, states.MISMATCHED, states.RETURNED}
     before = {states.PROPOSED, states.AWAITING_APPROVAL, states.AUTHORIZED}
     assert set(states.STATES) - before - states.UNCERTAIN == states.ENDED
 
