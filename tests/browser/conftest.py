@@ -20,7 +20,7 @@ from tests.cast import Cast  # noqa: E402
 from tests.provider_process import SandboxProcess  # noqa: E402
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _browser_tests_may_mix() -> Iterator[None]:
     """Playwright's loop runs in this thread; Django must not take that for asynchronous code."""
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
@@ -28,8 +28,9 @@ def _browser_tests_may_mix() -> Iterator[None]:
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
+    """One browser a module: its loop must be gone before a test that runs a loop of its own."""
     if not CHROMIUM.exists():
         pytest.skip(f"there is no {CHROMIUM}: these tests need a browser")
     with playwright_api.sync_playwright() as playwright:

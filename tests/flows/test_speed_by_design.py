@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from refunds import dispatch, policies
@@ -98,7 +98,7 @@ def test_the_operation_table_has_at_most_five_indexes(db: None) -> None:
     ],
 )
 def test_every_sweep_reads_a_partial_index(db: None, query: str) -> None:
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(f"EXPLAIN {query}")
         plan = "\n".join(row[0] for row in cursor.fetchall())

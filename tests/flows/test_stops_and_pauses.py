@@ -73,7 +73,7 @@ def test_three_refused_connections_pause_the_account_until_a_probe_is_answered(
     provider: SandboxProcess, cast: Cast
 ) -> None:
     operations = approved(provider, cast, 5)
-    provider.fault("refuse_connect", on="create", times=None)
+    provider.fault("refuse_connect", seconds=60)
     outcomes = send_all(operations)
     assert outcomes.count("unanswered") == 0
     assert outcomes == ["not_executed"] * 3 + ["waiting"] * 2
