@@ -261,19 +261,25 @@ def end_leases(now: datetime, *, batch_max: int) -> int:
 
 def _end_lease(operation_id: UUID, now: datetime) -> bool:
     with transaction.atomic():
-        operation = Operation.objects.select_for_update().get(pk=operation_id)
+        # Whoever holds the row decides about it; waiting would keep every other lease open.
+        operation = (
+            Operation.objects.select_for_update(skip_locked=True).filter(pk=operation_id).first()
+        )
+        if operation is None:
+            return False
         held = Attempt.objects.filter(
             operation=operation, closed_at=None, lease_until__lte=now
         ).first()
         if operation.state != states.SUBMITTING or held is None:
             return False
-        contract = registry.account(operation.provider_account).contract
+        account = registry.accounts().get(operation.provider_account)
+        first_look = account.contract.lookup_schedule[0] if account else 0
         transition(
             operation,
             "lease_ended",
             by=RECONCILER,
             attempt_no=held.no,
-            sets={"due_at": now + timedelta(seconds=contract.lookup_schedule[0])},
+            sets={"due_at": now + timedelta(seconds=first_look)},
             detail={"because": "The worker did not come back before its lease ended."},
         )
         Attempt.objects.filter(operation=operation, no=held.no, closed_at=None).update(

@@ -59,14 +59,14 @@ def send(operation_id: str) -> str:
         )
     except ClaimRefused:
         return _not_claimed(operation)
-    witness.note(won.operation_id, won.fence)
     return _submit(operation, account, won, deadline)
 
 
 def _submit(operation: Operation, account: Account, won: Claim, deadline: float) -> str:
     adapter = registry.adapter(account)
     started_at = timezone.now()
-    raw = http.call(
+    unnoted = _not_noted(won)
+    raw = unnoted or http.call(
         adapter.create(account, bytes(operation.body), operation.provider_key),
         total_seconds=settings.LIMITS.call_total_seconds,
         body_bytes_max=settings.LIMITS.answer_bytes_max,
@@ -82,7 +82,7 @@ def _submit(operation: Operation, account: Account, won: Claim, deadline: float)
         limits=settings.LIMITS,
         started_at=started_at,
         worker=worker_name(),
-        own_fault=_late(raw, deadline),
+        own_fault=unnoted is not None or _late(raw, deadline),
     )
     log.info(
         "answer_recorded",
@@ -93,6 +93,16 @@ def _submit(operation: Operation, account: Account, won: Claim, deadline: float)
         status=raw.status,
     )
     return recorded.event or "late"
+
+
+def _not_noted(won: Claim) -> RawAnswer | None:
+    """Note the permission outside the database; what cannot be noted is not sent (rule 3)."""
+    try:
+        witness.note(won.operation_id, won.fence)
+    except OSError as error:
+        why = f"the permission to send could not be noted ({error})"[:200]
+        return RawAnswer(failure=why, closed_at=timezone.now())
+    return None
 
 
 def _late(raw: RawAnswer, deadline: float) -> bool:

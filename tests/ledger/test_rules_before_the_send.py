@@ -20,7 +20,7 @@ from refunds.domain import fingerprint, states
 from refunds.domain.errors import Refusal
 from refunds.ledger import Actor
 from refunds.ledger.sending import lift_quarantine
-from refunds.models import Order, Payment, Quarantine
+from refunds.models import Order, Payment, ProviderAccount, Quarantine
 from tests.cast import Cast
 from tests.ledger.actors import Troupe, database_url
 from tests.ledger.pgproxy import in_front
@@ -31,6 +31,7 @@ from tests.ledger.stage import (
     CLAIM,
     creates,
     lease_ends,
+    make_due,
     ready,
     refunds,
     several,
@@ -178,6 +179,24 @@ def test_rule_03_the_permission_is_noted_outside_the_database_before_the_first_b
         "seq": operation.version,
     }
     assert creates(provider) == []
+
+
+def test_rule_03_a_permission_that_cannot_be_noted_is_not_used(
+    provider: SandboxProcess, cast: Cast, settings: Any, tmp_path: Path
+) -> None:
+    """A full disk must not turn a queue into unknowns: nothing has left, and we know it."""
+    operation = ready(provider, cast)
+    settings.WITNESS_DIR = tmp_path / "file"
+    settings.WITNESS_DIR.touch()
+    assert dispatch.send(str(operation.pk)) == "not_executed"
+    assert outcomes(operation) == ["not_sent"]
+    evidence = operation.evidence.get()
+    assert "could not be noted" in evidence.facts["because"]
+    assert creates(provider) == []
+    assert ProviderAccount.objects.get().not_executed_in_row == 0
+    settings.WITNESS_DIR = tmp_path / "folder"
+    make_due(operation)
+    assert dispatch.send(str(operation.pk)) == "confirmed"
 
 
 def test_rule_03_a_database_that_knows_all_it_permitted_is_trusted(

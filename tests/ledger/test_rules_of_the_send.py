@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 from django.utils import timezone
 
 from reconciliation import reconciler
 from refunds import dispatch
 from refunds.domain import states
-from refunds.models import Payment, ProviderAccount
+from refunds.models import Operation, Payment, ProviderAccount
+from refunds.providers import registry
 from tests.cast import Cast
-from tests.ledger.actors import Actor, Troupe
+from tests.ledger.actors import Actor, Troupe, database_url
 from tests.ledger.pgproxy import in_front
 from tests.ledger.rows import history, outcomes, poll, state_of
 from tests.ledger.stage import (
@@ -27,6 +29,7 @@ from tests.ledger.stage import (
     past_the_send_deadline,
     ready,
     refunds,
+    several,
 )
 from tests.provider_process import SandboxProcess
 from tests.providers.listener import answer, listening
@@ -202,6 +205,41 @@ def test_rule_14_a_task_delivered_twice_sends_once(
     provider.release()
     assert sender.result() == {str(operation.pk): "confirmed"}
     assert len(creates(provider)) == 1
+
+
+def killed_on_the_way(
+    provider: SandboxProcess, cast: Cast, troupe: Troupe, count: int
+) -> list[Operation]:
+    """Refunds whose senders died between the claim and the first byte."""
+    operations = several(provider, cast, count)
+    for operation in operations:
+        sender = troupe.actor("send", [operation], stop_at=BEFORE_THE_CALL)
+        sender.go()
+        sender.reaches(BEFORE_THE_CALL)
+        sender.kill()
+    return operations
+
+
+def test_rule_14_a_lease_ends_although_somebody_sleeps_on_another_operation(
+    provider: SandboxProcess, cast: Cast, troupe: Troupe
+) -> None:
+    first, second = killed_on_the_way(provider, cast, troupe, 2)
+    with psycopg.connect(database_url()) as sleeper:
+        sleeper.execute("SELECT 1 FROM operation WHERE id = %s FOR UPDATE", [first.pk])
+        assert reconciler.end_leases(after_the_lease(), batch_max=100) == 1
+        assert state_of(second) == states.UNKNOWN
+        assert state_of(first) == states.SUBMITTING
+        sleeper.rollback()
+    lease_ends(first)
+
+
+def test_rule_14_a_lease_ends_although_its_account_was_taken_out_of_the_house(
+    provider: SandboxProcess, cast: Cast, troupe: Troupe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operations = killed_on_the_way(provider, cast, troupe, 2)
+    monkeypatch.delitem(registry.accounts(), "plain-main")
+    assert reconciler.end_leases(after_the_lease(), batch_max=100) == 2
+    assert {state_of(each) for each in operations} == {states.UNKNOWN}
 
 
 def test_rule_33_only_the_sender_itself_says_not_sent(
