@@ -16,7 +16,7 @@ from django.db import connection
 from refunds import dispatch
 from refunds.domain.fingerprint import canonical
 from refunds.ledger import Claim
-from refunds.models import Attempt, Operation, Payment, Person, Reservation
+from refunds.models import Attempt, Evidence, Operation, Payment, Person, Reservation
 from refunds.providers import registry
 
 LEDGER = (
@@ -50,6 +50,17 @@ def outcomes(operation: Operation) -> list[str | None]:
 def state_of(operation: Operation) -> str:
     operation.refresh_from_db()
     return operation.state
+
+
+def held(operation: Operation) -> tuple[int, str]:
+    """What the payment holds, and the state of the operation's reservation."""
+    payment = Payment.objects.get(pk=operation.payment_id)
+    return payment.held_minor, Reservation.objects.get(operation=operation).state
+
+
+def the_answer(operation: Operation) -> Evidence:
+    """The stored answer of an operation that has one."""
+    return Evidence.objects.get(operation=operation, kind="answer")
 
 
 def held_equals_reservations() -> bool:
