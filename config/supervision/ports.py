@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import sys
 
 TRIES_MAX = 50
+_promises: list[socket.socket] = []
 
 
 class NoPort(RuntimeError):
@@ -12,14 +14,32 @@ class NoPort(RuntimeError):
 
 
 def choose(variable: str, wanted: str, *, but: int | None = None) -> int:
-    """The wanted port, or the next free one; `but` is promised already. Raises NoPort."""
+    """The wanted port, or the next free one; `but` is chosen already. Raises NoPort.
+
+    Two demos that start at once see the same ports free, long before their programs listen: the
+    choice is promised to this program until it ends.
+    """
     if not wanted.isdecimal() or not 1 <= int(wanted) <= 65535:
         raise NoPort(f"{variable} must be a number from 1 to 65535, not {wanted!r}.")
     first = int(wanted)
     for port in range(first, min(first + TRIES_MAX, 65536)):
-        if port != but and is_free(port):
+        if port != but and is_free(port) and _promise(port):
             return port
     raise NoPort(f"No port is free from {first} on. Set {variable} to a free one.")
+
+
+def _promise(port: int) -> bool:
+    """Take a name that only one program of the machine can hold, and that ends with it."""
+    if sys.platform != "linux":
+        return True
+    promise = socket.socket(socket.AF_UNIX)
+    try:
+        promise.bind(f"\0aftersend-port-{port}")
+    except OSError:
+        promise.close()
+        return False
+    _promises.append(promise)
+    return True
 
 
 def is_free(port: int) -> bool:

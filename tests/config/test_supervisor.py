@@ -15,6 +15,12 @@ import pytest
 from config.supervision import ports
 from tests.config.conftest import gone, run_python, until
 
+CHOOSE = """
+import sys
+from config.supervision import ports
+print(ports.choose("AFTERSEND_PORT", sys.argv[1]))
+"""
+
 DRIVER = """
 import sys
 from pathlib import Path
@@ -197,3 +203,10 @@ def test_a_taken_port_gives_way_to_the_next_free_one() -> None:
 def test_a_port_that_is_none_is_refused(wanted: str) -> None:
     with pytest.raises(ports.NoPort, match="AFTERSEND_PORT must be a number"):
         ports.choose("AFTERSEND_PORT", wanted)
+
+
+def test_two_demos_that_start_at_once_choose_different_ports() -> None:
+    """The first has chosen and does not listen yet."""
+    wanted = str(ports.choose("AFTERSEND_PORT", "18000"))
+    other = run_python(CHOOSE, wanted)
+    assert int(other.communicate(timeout=30)[0]) > int(wanted)
