@@ -7,7 +7,7 @@ from enum import Enum, auto
 from django.db.models import F
 
 from refunds.domain.outcome import RefundRecord
-from refunds.ledger import Locked, book
+from refunds.ledger import RECONCILER, Locked, book, bump
 from refunds.models import Payment, ProviderRefund, Reservation
 
 
@@ -23,7 +23,8 @@ def book_found(locked: Locked, record: RefundRecord, *, counts: bool) -> Booked:
     """Tie the found refund to the operation; count it when `counts`. Locks are the caller's.
 
     A refund first learned from outside already counts in the payment's refunded sum: then only
-    the hold is given up. One that is tied to another operation is not ours to book.
+    the hold is given up, after what was fed wrongly was corrected. One that is tied to another
+    operation, or was fed for another order, is not ours to book: a person must look.
     """
 
     operation, payment = locked.operation, locked.payment
@@ -41,9 +42,19 @@ def book_found(locked: Locked, record: RefundRecord, *, counts: bool) -> Booked:
     )
     if row.operation_id not in (None, operation.pk):
         return Booked.ANOTHERS
+    if not created and row.payment.order_id != operation.order_id:
+        return Booked.ANOTHERS
     counted_before = not created and row.counts
+    if counted_before and (row.payment_id, row.amount_minor) != (
+        payment.pk,
+        operation.amount_minor,
+    ):
+        _take_out(locked, row)
+        counted_before = False
     ProviderRefund.objects.filter(pk=row.pk).update(
         operation=operation,
+        payment=payment,
+        amount_minor=operation.amount_minor,
         provider_status=record.provider_status,
         counts=counts or counted_before,
     )
@@ -54,6 +65,27 @@ def book_found(locked: Locked, record: RefundRecord, *, counts: bool) -> Booked:
     else:
         book(locked)
     return Booked.OURS
+
+
+def _take_out(locked: Locked, row: ProviderRefund) -> None:
+    """A refund was fed with another amount or payment than the provider's record shows.
+
+    The proof outranks the feed: what was counted goes out where it stood, and the order moves.
+    The order's row is locked, so no other writer holds a payment of it.
+    """
+    Payment.objects.filter(pk=row.payment_id).update(
+        refunded_minor=F("refunded_minor") - row.amount_minor
+    )
+    if row.payment_id == locked.payment.pk:
+        locked.payment.refunded_minor -= row.amount_minor
+    bump(
+        locked.order,
+        "difference",
+        by=RECONCILER,
+        operation=locked.operation,
+        amount_minor=row.amount_minor,
+        detail={"ref": row.ref, "fed_payment": row.payment.ref, "fed_minor": row.amount_minor},
+    )
 
 
 def _give_up_hold(locked: Locked) -> None:

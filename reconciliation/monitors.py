@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef, Q
 
 from reconciliation.models import Case
+from refunds.domain import states
 from refunds.domain.money import display
-from refunds.models import Order, Payment
+from refunds.models import Operation, Order, Payment
 
 _DUE = timedelta(hours=4)
 
@@ -20,8 +21,14 @@ def over_refunded(now: datetime) -> int:
     The amounts stay as they are: what really happened is shown, never clamped. A payment with
     such a case is halted until a person has looked.
     """
+    # While an operation is uncertain, a refund that was also fed from outside counts twice: once as
+    # held, once as gone. That ends with its lookup; what is gone alone never counts twice.
+    uncertain = Operation.objects.filter(
+        order_id=OuterRef("order_id"), payment=OuterRef("pk"), state__in=sorted(states.UNCERTAIN)
+    )
     suspects = (
         Payment.objects.filter(captured_minor__lt=F("refunded_minor") + F("held_minor"))
+        .filter(Q(captured_minor__lt=F("refunded_minor")) | ~Exists(uncertain))
         .exclude(pk__in=Case.objects.filter(closed_at=None, operation=None).values("payment_id"))
         .values_list("pk", "order_id")
     )

@@ -174,7 +174,9 @@ def _settle(
     if record is not None:
         booked = book_found(locked, record, counts=event == "found_succeeded")
     if booked is Booked.ANOTHERS:
-        open_case(locked, "mismatch", f"{record and record.ref} is booked for another operation.")
+        open_case(
+            locked, "mismatch", f"{record and record.ref} is known for another operation or order."
+        )
         _applied(operation, looked, _slow_look(operation))
         return
     sets: dict[str, object] = {"lookup_applied": looked.no}
@@ -267,8 +269,9 @@ def _end_lease(operation_id: UUID, now: datetime) -> bool:
         )
         if operation is None:
             return False
+        # The attempt's own answer may have closed it without a decision: the lease ends all the same.
         held = Attempt.objects.filter(
-            operation=operation, closed_at=None, lease_until__lte=now
+            operation=operation, no=operation.attempt_count, lease_until__lte=now
         ).first()
         if operation.state != states.SUBMITTING or held is None:
             return False

@@ -35,6 +35,7 @@ from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.ledger import Actor, Locked, back_to_waiting, lock, release, transition
 from refunds.models import Approval, Operation, Person
+from refunds.text import check_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +119,7 @@ def _authorize(locked: Locked, given: list[Approval], now: datetime) -> None:
 
 def reject(operation_id: UUID, person: Person, *, reason: str, version: int) -> Operation:
     """A lead's no, with a reason of 10 characters or more; told to the proposer, kept for ever."""
+    check_text(reason, field="reason", length_max=500)
     if len(reason.strip()) < 10:
         raise Refusal(
             "reason_too_short",
@@ -134,7 +136,7 @@ def reject(operation_id: UUID, person: Person, *, reason: str, version: int) -> 
             operation,
             "rejected",
             by=Actor(states.APPROVER, f"person:{person.username}"),
-            detail={"reason": reason.strip()[:500]},
+            detail={"reason": reason.strip()},
         )
     return operation
 

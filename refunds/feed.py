@@ -168,6 +168,7 @@ def _store(snapshot: OrderSnapshot, by: Actor) -> Fed:
         order = _first_seen(snapshot, by)
     elif not _is_newer(order, snapshot):
         return Fed(order, created=False)
+    _require_currency(order, snapshot)
     fed = Fed(order, created=created)
     _facts_of_order(order, snapshot, fed)
     for payment in snapshot.payments:
@@ -224,6 +225,19 @@ def _is_newer(order: Order, snapshot: OrderSnapshot) -> bool:
         status=409,
         what_to_do="Raise feed_seq (or facts_as_of) whenever a fact changes.",
         field="feed_seq" if snapshot.feed_seq is not None else "facts_as_of",
+    )
+
+
+def _require_currency(order: Order, snapshot: OrderSnapshot) -> None:
+    if snapshot.currency == order.currency or not Payment.objects.filter(order=order).exists():
+        return
+    raise Refusal(
+        "currency_moved",
+        f"Order {order.ref} has payments in {order.currency}; its currency cannot become"
+        f" {snapshot.currency}.",
+        status=409,
+        what_to_do=f"Send the order in {order.currency}, or feed another order.",
+        field="currency",
     )
 
 

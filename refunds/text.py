@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from refunds.domain.errors import Refusal
@@ -90,16 +90,24 @@ def check_links(links: Mapping[str, str], hosts: Iterable[str]) -> None:
     """Raise Refusal unless every link is https to an allowed host (or its subdomains)."""
     allowed = tuple(hosts)
     for name, link in links.items():
-        parts = urlsplit(link)
-        host = parts.hostname or ""
+        host = _https_host(link)
         fits = any(host == each or host.endswith(f".{each}") for each in allowed)
-        if parts.scheme != "https" or not fits or len(link) > 500:
+        if not host or not fits or len(link) > 500:
             raise Refusal(
                 "link_not_allowed",
                 f"links.{name} is not an https link to an allowed host.",
                 what_to_do="Allow the host in AFTERSEND_LINK_HOSTS, or leave the link out.",
                 field="links",
             )
+
+
+def _https_host(link: str) -> str:
+    """The host of an https link; "" for anything that is not one."""
+    try:
+        parts = urlsplit(link)
+    except ValueError:
+        return ""
+    return parts.hostname or "" if parts.scheme == "https" else ""
 
 
 def parse_instant(text: str) -> datetime:
@@ -115,10 +123,14 @@ def parse_instant(text: str) -> datetime:
             f"{text[:40]!r} is not an ISO 8601 instant.",
             what_to_do=_INSTANT,
         ) from None
-    if at.utcoffset() is None:
+    offset = at.utcoffset()
+    if offset is None:
         raise Refusal("datetime_naive", f"{text[:40]!r} has no time zone.", what_to_do=_INSTANT)
-    if not 1970 <= at.year <= 2999:
+    # The database takes offsets below 16 h; the world's own end at 14.
+    if not 1970 <= at.year <= 2999 or abs(offset) > timedelta(hours=14):
         raise Refusal(
-            "field_format", f"{text[:40]!r} is not in the years 1970 to 2999.", what_to_do=_INSTANT
+            "field_format",
+            f"{text[:40]!r} is not in the years 1970 to 2999 with an offset of at most 14 h.",
+            what_to_do=_INSTANT,
         )
     return at

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from django.http import Http404
 
 PAGE_ROWS = 50
 
@@ -22,3 +25,11 @@ def changed_since(before: str, rows: Iterable[tuple[object, int]]) -> int:
 
 def _mark(identity: object, version: int) -> str:
     return hashlib.sha256(f"{identity}:{version}".encode()).hexdigest()[:6]
+
+
+def cursor_instant(text: str) -> datetime:
+    """The instant of a cursor, in UTC; Http404 for one that we cannot have written."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise Http404 from error

@@ -210,12 +210,15 @@ def _database_away(request: HttpRequest, error: Exception) -> HttpResponse:
 
 def _unforeseen(request: HttpRequest, error: Exception) -> HttpResponse:
     log.error("unforeseen", path=request.path, exc_info=error)
-    return problem(
-        Refusal(
-            "internal_error",
-            "Something failed that should not have.",
-            status=500,
-            what_to_do="Repeat the very same call later, or ask for the status of the operation;"
-            " with the same session_id and tool_call_id it can never become a second refund.",
-        )
+    return problem(internal())
+
+
+def internal() -> Refusal:
+    """The answer to a fault of ours; the log has its traceback."""
+    return Refusal(
+        "internal_error",
+        "Something failed that should not have.",
+        status=500,
+        what_to_do="Repeat the very same call later, or ask for the status of the operation;"
+        " with the same session_id and tool_call_id it can never become a second refund.",
     )

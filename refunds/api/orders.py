@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import structlog
 from django.db import InterfaceError, OperationalError
 from django.http import HttpResponse
 from django.utils import timezone
@@ -28,6 +29,7 @@ BATCH_LINES_MAX = 1_000
 BATCH_BYTES_MAX = 2_000_000
 
 router = Router(tags=["orders"])
+log = structlog.get_logger(__name__)
 
 
 @router.get(
@@ -139,6 +141,10 @@ def _answers(agent: Agent, lines: list[tuple[int, bytes]]) -> list[dict[str, Any
         except (OperationalError, InterfaceError):
             away = True
             answer = errors.body(errors.database_unavailable()) | {"order_ref": ref}
+        except Exception:
+            # A fault of ours on one line must not cost the answers of the lines before it.
+            log.exception("batch_line_failed", line=number)
+            answer = errors.body(errors.internal()) | {"order_ref": ref}
         answers.append({"line": number} | answer)
     return answers
 

@@ -215,11 +215,14 @@ def _repeat_confirmed(facts: ProposalFacts, possible_repeat: bool) -> Check:
 def _refund_age(facts: ProposalFacts, policy: Policy, now: datetime) -> Check:
     if facts.captured_at is None:
         return Check("refund_age", True, "capture date not stated", {"captured_at": None})
-    days = (now - facts.captured_at).days
+    # A minute of grace: the merchant's clock may be a little ahead of ours.
+    days = (now + timedelta(minutes=1) - facts.captured_at).days
     return Check(
         "refund_age",
-        days <= policy.refund_age_days_max,
-        f"captured {days} days ago; {policy.refund_age_days_max} days are allowed",
+        0 <= days <= policy.refund_age_days_max,
+        "captured in the future, by what was fed"
+        if days < 0
+        else f"captured {days} days ago; {policy.refund_age_days_max} days are allowed",
         {"days": days, "days_max": policy.refund_age_days_max},
     )
 

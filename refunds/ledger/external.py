@@ -8,8 +8,9 @@ from django.db.models import F
 
 from refunds.models import Payment, ProviderRefund
 
-# What the provider still may pay or has paid counts as gone; a negative end gives it back.
-COUNTING_STATUSES = frozenset({"succeeded", "pending", "requires_action", "processing"})
+# Whatever is not known to have ended without paying counts as gone: a word that we do not know
+# must not make room for a second refund.
+NOT_PAID = frozenset({"failed", "canceled", "cancelled", "rejected", "declined"})
 
 
 def learn_external(
@@ -25,7 +26,7 @@ def learn_external(
     Learning the same thing again changes nothing. The payment's row is locked by the caller,
     who also moves the order's version. A refund of our own is left to its operation.
     """
-    counts = provider_status in COUNTING_STATUSES
+    counts = provider_status.strip().lower() not in NOT_PAID
     row, created = ProviderRefund.objects.get_or_create(
         provider_account=payment.provider_account,
         ref=ref,

@@ -65,7 +65,7 @@ def open_operation(
     operation_id = uuids.uuid7()
     # Counted under the order's lock; every operation of the order has taken its number here.
     request_ref = request.request_ref or f"request-{_next_number(order)}"
-    business_key = f"refund:{order.ref}:{request_ref}"
+    business_key = f"refund:{_part(order.ref)}:{_part(request_ref)}"
     account = registry.account(payment.provider_account)
     body = registry.adapter(account).body(
         Wish(
@@ -124,6 +124,11 @@ def open_operation(
     )
     _store_history(operation, caller, judgement, event, now)
     return operation
+
+
+def _part(ref: str) -> str:
+    """A merchant's reference inside a business key: a colon in it must not end the part."""
+    return ref.replace("%", "%25").replace(":", "%3A")
 
 
 def _next_number(order: Order) -> int:

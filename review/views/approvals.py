@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
@@ -22,7 +21,7 @@ from review import access, intent, proposal, roles
 from review.context import counts
 from review.intent import Hidden, Pressed
 from review.models import Intent
-from review.paging import PAGE_ROWS, changed_since, signature
+from review.paging import PAGE_ROWS, changed_since, cursor_instant, signature
 
 TABS = ("to_approve", "stale", "all")
 
@@ -68,10 +67,7 @@ def _rows(request: HttpRequest, tab: str) -> QuerySet[Operation]:
     rows = pages.waiting(stale=tab == "stale")
     if last_id is None:
         return rows
-    try:
-        return pages.after_due(rows, datetime.fromisoformat(at), last_id)
-    except ValueError as error:
-        raise Http404 from error
+    return pages.after_due(rows, cursor_instant(at), last_id)
 
 
 def _page(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from refunds.models import Evidence, Operation, Payment
 from refunds.queries import pages
 from review import access, case_reads, facts, roles
 from review.context import counts
-from review.paging import PAGE_ROWS, changed_since, signature
+from review.paging import PAGE_ROWS, changed_since, cursor_instant, signature
 from review.presenters import rows
 from review.presenters.facts import CaseFacts
 
@@ -77,7 +76,7 @@ def _people(request: HttpRequest) -> QuerySet[Case]:
     if not last or request.GET.get("tab") != "person":
         return found
     try:
-        return case_reads.cases_after(found, datetime.fromisoformat(at), int(last))
+        return case_reads.cases_after(found, cursor_instant(at), int(last))
     except ValueError as error:
         raise Http404 from error
 

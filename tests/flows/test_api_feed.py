@@ -233,7 +233,7 @@ def test_payments_and_refunds_never_move(door: Door) -> None:
     taken = put(door, "4822", external_refunds=[])
     other_currency = put(door, feed_seq=19, currency="EUR")
     assert (taken.status, taken.code) == (409, "payment_moved")
-    assert (other_currency.status, other_currency.code) == (409, "payment_moved")
+    assert (other_currency.status, other_currency.code) == (409, "currency_moved")
     elsewhere = put(
         door,
         "4822",
