@@ -181,7 +181,7 @@ def slip(op: Operation, who: Viewer, *, seen_version: int | None = None) -> Slip
         balance_now=now,
         waiting_minor=waiting,
         room_minor=op.payment.available_minor - waiting,
-        lost_answer=sentences.lost_answer(plain.contract, settings.LIMITS),
+        lost_answer=sentences.lost_answer(plain.contract),
         decision=decision,
         stale=_stale(op, plain, last, now, moves, refunds),
         can_take_back=op.state == states.AUTHORIZED and who.may(roles.TAKE_BACK),

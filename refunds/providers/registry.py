@@ -90,6 +90,7 @@ def _sandbox() -> dict[str, Account]:
             "plain",
             f"{base}/plain/{name}",
             contract,
+            mode="sandbox",
             credential=f"sandbox-key-{name}",
         )
         for name, contract in plain.CONTRACTS.items()
@@ -99,6 +100,7 @@ def _sandbox() -> dict[str, Account]:
         "stripe",
         f"{base}/stripe/stripe-main",
         SANDBOX_STRIPE,
+        mode="sandbox",
         credential="sandbox-key-stripe-main",
     )
     return found

@@ -110,7 +110,7 @@ def told(operation: Operation) -> Told:
 
 def _only_people(operation: Operation) -> bool:
     account = registry.accounts().get(operation.provider_account)
-    return account is not None and not allowed(account.contract).can_settle
+    return account is not None and not allowed(account.contract).success_by_lookup
 
 
 def _proposer(operation: Operation) -> str:

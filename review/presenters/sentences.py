@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from refunds.domain import states
 from refunds.domain.contract import ProviderContract, allowed
-from refunds.domain.limits import Limits
 from refunds.domain.sentences import STALE_CAUSES, Told, sentence
-from review.presenters.words import span, state_word
+from review.presenters.words import state_word
 
 
 def state_sentence(state: str, told: Told, now: datetime) -> str:
@@ -22,41 +21,26 @@ def stale_words(cause: str) -> str:
     return STALE_CAUSES.get(cause, state_word(cause))
 
 
-def lost_answer(contract: ProviderContract | None, limits: Limits) -> str:
-    """What happens if the answer to this send is lost: the contract says what can find out."""
+def lost_answer(contract: ProviderContract | None) -> str:
+    """What happens if the answer to this send is lost: what the engine does today, no promise."""
     if contract is None:
         return "this account is no longer configured: only a person can find out"
-    can = allowed(contract)
-    if not can.can_settle:
-        return "only a person can find out: this account has no lookup and no notices"
-    if can.absence:
-        return f"lookups can find it; absence can be proved after {span(_quiet(contract, limits))}"
-    if can.success_by_lookup:
-        return "lookups can find it; that it did not happen can never be proved by itself"
-    if can.success_by_notice:
-        return "only the provider’s own notice can tell; without one a person must find out"
-    return "the same key may be sent again inside its window; otherwise a person must find out"
-
-
-def _quiet(contract: ProviderContract, limits: Limits) -> timedelta:
-    parts = (contract.idle_close, contract.flight_max, contract.lookup_lag)
-    known = sum(fact.seconds or 0 for fact in parts)
-    return timedelta(seconds=known + limits.send_deadline_seconds + 2 * limits.skew_seconds)
+    if only_a_person(contract):
+        return "only a person can find out: this account has no lookup"
+    return "lookups can find it; what they do not find goes to a person"
 
 
 def only_a_person(contract: ProviderContract | None) -> bool:
-    """Whether nothing but a person can ever settle a lost answer of this account."""
-    return contract is None or not allowed(contract).can_settle
+    """Whether nothing but a person can settle a lost answer of this account."""
+    return contract is None or not allowed(contract).success_by_lookup
 
 
 def what_may_be_done(contract: ProviderContract) -> list[str]:
-    """What automation may do with this account, computed from its contract."""
-    can = allowed(contract)
-    said = [
-        "finds a lost refund by lookup" if can.success_by_lookup else "has no lookup",
-        "may send again with the same key" if can.resend_in_window else "never sends again",
-        "can prove absence" if can.absence else "can never prove absence",
+    """What automation does with a lost answer of this account."""
+    if only_a_person(contract):
+        return ["has no lookup", "never sends again by itself", "a lost answer needs a person"]
+    return [
+        "finds a lost refund by lookup",
+        "never sends again by itself",
+        "what is not found goes to a person",
     ]
-    if not can.can_settle:
-        said.append("a lost answer needs a person")
-    return said

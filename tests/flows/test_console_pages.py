@@ -109,7 +109,7 @@ def test_an_account_that_only_a_person_can_settle_says_so_before_the_approval(ca
     build.order(account="plain-blind")
     operation = build.proposed(cast.echo, amount_minor=100)
     page = opened(signed_in(cast.ben), operation)
-    assert "only a person can find out: this account has no lookup and no notices" in page
+    assert "only a person can find out: this account has no lookup" in page
 
 
 @pytest.mark.django_db

@@ -123,5 +123,5 @@ def test_an_account_that_is_not_ours_is_a_404(cast: Cast) -> None:
 
 def test_the_page_says_what_automation_may_do_with_each_account(cast: Cast) -> None:
     page = text(signed_in(cast.mia).get("/sending"))
-    assert "has no lookup; never sends again; can never prove absence; a lost answer needs" in page
+    assert "has no lookup; never sends again by itself; a lost answer needs a person" in page
     assert not has_form(page, "/sending/stop")
