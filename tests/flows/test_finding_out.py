@@ -12,6 +12,7 @@ from reconciliation import monitors, reconciler
 from reconciliation.models import Case
 from refunds import dispatch
 from refunds.domain import states
+from refunds.domain.errors import Refusal
 from refunds.ledger import claim
 from refunds.models import Attempt, Evidence, Operation, Payment, ProviderRefund
 from refunds.providers import registry
@@ -281,3 +282,23 @@ def test_an_answer_of_another_mode_cannot_tell(provider: SandboxProcess, cast: C
     finding = Evidence.objects.get(operation=operation, kind="lookup").facts
     assert finding["verdict"] == "cannot_tell"
     assert "the answer is of mode test" in finding["because"]
+
+
+def test_an_operation_of_a_removed_account_becomes_a_case_after_three_failures(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    operation = sent_with(provider, cast, "drop_before_commit")
+    settings.SANDBOX = False
+    registry.accounts.cache_clear()
+    try:
+        for _ in range(3):
+            with pytest.raises(Refusal):
+                reconciler.look_up(operation.pk)
+    finally:
+        settings.SANDBOX = True
+        registry.accounts.cache_clear()
+    operation.refresh_from_db()
+    assert operation.state == states.UNKNOWN
+    assert Case.objects.get(operation=operation).reasons == ["poison"]
+    assert operation.due_at is not None
+    assert operation.due_at > timezone.now() + timedelta(minutes=30)
