@@ -25,7 +25,6 @@ class Limits:
     lookup_with_case_seconds: int = 3600
     sweep_batch_max: int = 200
     lookup_pages_max: int = 50
-    check_now_seconds: int = 10
     waiting_seconds: int = 10
 
     def backoff(self, attempts_so_far: int) -> int:

@@ -112,10 +112,6 @@ class Adapter(Protocol):
         """Why an answer is not about this account and mode; "" where nothing says so."""
         ...
 
-    def page_url(self, account: Account, payment_ref: str) -> str:
-        """Where a person sees the payment at the provider; "" where there is no such page."""
-        ...
-
 
 class NotOneRecord(ValueError):
     """A body that is not the JSON object it should be; the message says why."""

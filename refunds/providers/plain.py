@@ -145,9 +145,6 @@ class Plain:
         mode = raw.headers.get("sandbox-mode", ours)
         return "" if mode == ours else f"the answer is of mode {mode}, and we sent in mode {ours}"
 
-    def page_url(self, account: Account, payment_ref: str) -> str:
-        return ""
-
 
 def _headers(account: Account) -> dict[str, str]:
     return {"Authorization": f"Bearer {account.credential}", "Accept": "application/json"}

@@ -185,12 +185,6 @@ class Stripe:
         # The key decides the mode, and a payment of the other mode is an error, not an empty list.
         return ""
 
-    def page_url(self, account: Account, payment_ref: str) -> str:
-        if account.base_url != LIVE_URL:
-            return ""
-        test = "" if account.mode == "live" else "test/"
-        return f"https://dashboard.stripe.com/{test}payments/{quote(payment_ref, safe='')}"
-
 
 def _read_error(raw: RawAnswer, kind: str, code: str | None) -> Answer:
     named = code or kind
