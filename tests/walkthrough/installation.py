@@ -44,8 +44,15 @@ POLICY_CHANGES = {
 class Installation:
     """Use it as a context manager. Nothing of it is left afterwards, not even after a SIGKILL."""
 
-    def __init__(self, *, broken: str = "") -> None:
-        """`broken` names one guard that its workers run without (see `broken.py`)."""
+    def __init__(
+        self,
+        *,
+        broken: str = "",
+        policy_changes: dict[str, str] = POLICY_CHANGES,
+        web_module: str = "config.asgi",
+    ) -> None:
+        """`broken` names one guard that its workers run without (see `broken.py`);
+        `policy_changes` replaces lines of policy.toml; `web_module` holds the `application`."""
         self.run_dir = Path(tempfile.mkdtemp(prefix="walk-"))
         self.address = f"http://127.0.0.1:{_free_port()}"
         self._token = secrets.token_hex(16)
@@ -54,6 +61,8 @@ class Installation:
         )
         self._provider_is_down = False
         self._broken = broken
+        self._policy_changes = policy_changes
+        self._web_module = web_module
         home = embedded.home_for(ROOT, self.run_dir, "demo")
         self._database, self._bell = embedded.servers_for(home, "demo")
         self.database = self._database.url(DATABASE)
@@ -147,7 +156,7 @@ class Installation:
         )
         worker = [*celery, "-A", "config.celery", "worker", "--without-gossip", "--without-mingle"]
         commands = {
-            "web": ["-m", "uvicorn", "config.asgi:application", "--port", port],
+            "web": ["-m", "uvicorn", f"{self._web_module}:application", "--port", port],
             "worker-money": [*worker, "-Q", "money", "-n", "money@%h", "-P", "prefork", "-c", "2"],
             "worker-lookups": [
                 *worker,
@@ -205,7 +214,7 @@ class Installation:
 
     def _write_policy(self) -> None:
         text = (ROOT / "policy.toml").read_text()
-        for usual, here in POLICY_CHANGES.items():
+        for usual, here in self._policy_changes.items():
             assert usual in text, f"policy.toml no longer says {usual!r}"
             text = text.replace(usual, here)
         (self.run_dir / "policy.toml").write_text(text)
