@@ -1,11 +1,11 @@
-"""What people pressed, and what they were refused."""
+"""What people pressed, what they were refused, and what they typed and did not press yet."""
 
 from __future__ import annotations
 
 from django.db import models
 from django.db.models.functions import Now
 
-from refunds.models import Person
+from refunds.models import Agent, Person
 
 
 class Intent(models.Model):
@@ -43,3 +43,68 @@ class RefusedAct(models.Model):
 
     def __str__(self) -> str:
         return f"{self.act} {self.object_ref}: {self.code}"
+
+
+class AgentAct(models.Model):
+    """What an admin did to an agent or one of its keys; append-only, held by the database.
+
+    `key_prefix` is empty for an act on the agent itself. `detail` says what changed, never a secret.
+    """
+
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="+")
+    person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="+", db_index=False)
+    act = models.CharField(max_length=32)
+    key_prefix = models.CharField(max_length=8, blank=True)
+    detail = models.JSONField(default=dict)
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "agent_act"
+
+    def __str__(self) -> str:
+        return f"{self.act} {self.key_prefix}"
+
+
+class Draft(models.Model):
+    """What one person typed into one form about one object and did not submit.
+
+    Only its writer reads it; it is no part of the trail and is swept 7 days after `at`.
+    """
+
+    person = models.ForeignKey(Person, on_delete=models.CASCADE, related_name="+", db_index=False)
+    form = models.CharField(max_length=32)
+    object_ref = models.CharField(max_length=160)
+    fields = models.JSONField(default=dict)
+    at = models.DateTimeField(db_default=Now(), db_index=True)
+
+    class Meta:
+        db_table = "draft"
+        constraints = [
+            models.UniqueConstraint(
+                name="draft_one_per_form", fields=["person", "form", "object_ref"]
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.form} {self.object_ref}"
+
+
+class Preference(models.Model):
+    """How one person wants the console; the time zone is the person's own column."""
+
+    class Theme(models.TextChoices):
+        SYSTEM = "", "As the device"
+        LIGHT = "light", "Light"
+        DARK = "dark", "Dark"
+
+    person = models.OneToOneField(
+        Person, on_delete=models.CASCADE, primary_key=True, related_name="preference"
+    )
+    shortcuts = models.BooleanField(default=True)
+    theme = models.CharField(max_length=5, blank=True, default="", choices=Theme)
+
+    class Meta:
+        db_table = "preference"
+
+    def __str__(self) -> str:
+        return f"{self.person_id}"
