@@ -1,4 +1,4 @@
-"""What people decide before anything is sent: approve, reject, take back, withdraw.
+"""What people decide before anything is sent: approve, reject, take back.
 
 Each verb re-reads everything under the locks, answers with a named refusal, and changes nothing
 then. The page's digest must be the server's: stale means stop.
@@ -159,16 +159,4 @@ def revoke(operation_id: UUID, person: Person, *, version: int) -> Operation:
         back_to_waiting(
             operation, "approval_revoked", by, "taken_back", policy.proposal_valid_seconds
         )
-    return operation
-
-
-def withdraw(operation_id: UUID, *, by: Actor, reason: str = "") -> Operation:
-    """The caller or a lead calls it off before the claim. Raises Refusal already_sent."""
-    with transaction.atomic():
-        locked = lock(operation_id)
-        operation = locked.operation
-        if operation.state not in (states.AWAITING_APPROVAL, states.AUTHORIZED):
-            raise already_sent(operation, "Not withdrawn")
-        release(locked, by=by)
-        transition(operation, "withdrawn", by=by, detail={"reason": reason[:500]})
     return operation

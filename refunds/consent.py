@@ -226,3 +226,13 @@ def already_sent(operation: Operation, what: str) -> Refusal:
         what_to_do="Ask for its status; from here on only its outcome counts.",
         operation_id=operation.pk,
     )
+
+
+def already_ended(operation: Operation, what: str) -> Refusal:
+    return Refusal(
+        "already_decided",
+        f"{what}: it is {operation.state} already. Nothing was sent.",
+        status=409,
+        what_to_do="Nothing to do.",
+        operation_id=operation.pk,
+    )

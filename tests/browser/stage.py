@@ -13,11 +13,11 @@ from django.test import override_settings
 from django.utils import timezone
 
 from reconciliation import heartbeat, reconciler
-from refunds import approvals, dispatch
+from refunds import approvals, dispatch, withdrawal
 from refunds.domain import states
 from refunds.ledger import claim, sending
-from refunds.ledger.door import Actor
 from refunds.models import Operation
+from refunds.proposal import Caller
 from refunds.providers import registry
 from tests import build
 from tests.cast import Cast
@@ -171,8 +171,8 @@ class Stage:
             version=rejected.version,
         )
         withdrawn = self.proposed("withdrawn", "A-10404", 795)
-        approvals.withdraw(
-            withdrawn.pk, by=Actor("caller", "agent:Foxtrot"), reason="Customer kept the order."
+        withdrawal.withdraw(
+            withdrawn.pk, by=Caller(agent=self.cast.foxtrot), reason="Customer kept the order."
         )
 
     def full(self) -> Stage:

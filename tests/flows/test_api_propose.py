@@ -11,10 +11,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from refunds import approvals, credentials
+from refunds import approvals, credentials, withdrawal
 from refunds.domain import states
-from refunds.ledger import Actor
 from refunds.models import Operation, Person, PolicyCheck, Proposal
+from refunds.proposal import Caller
 from tests import build
 from tests.cast import Cast
 from tests.flows.door import Door, books, wish
@@ -53,7 +53,7 @@ def door(cast: Cast) -> Door:
 def ended(operation: Operation, state: str) -> None:
     """Bring a waiting operation to an end by the product's own verbs."""
     if state == states.WITHDRAWN:
-        approvals.withdraw(operation.pk, by=Actor(states.LEAD, "person:ada"))
+        withdrawal.withdraw(operation.pk, by=Caller(person=Person.objects.get(username="ada")))
     else:
         lead = Person.objects.get(username="ben")
         operation.refresh_from_db()

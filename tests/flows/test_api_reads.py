@@ -20,12 +20,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from reconciliation import reconciler
-from refunds import approvals, dispatch
+from refunds import approvals, dispatch, withdrawal
 from refunds.api.waiting import at_rest
 from refunds.domain import states
 from refunds.ledger import POLICY, RECONCILER, Actor, transition
 from refunds.ledger.lapse import expire
 from refunds.models import Operation, Order, Payment, Proposal
+from refunds.proposal import Caller
 from tests import build
 from tests.cast import Cast
 from tests.flows.door import Door, wish
@@ -170,7 +171,7 @@ def test_ends_before_sending_say_whether_to_ask_again(door: Door, cast: Cast) ->
     rejected = build.proposed(cast.echo, amount_minor=100)
     approvals.reject(rejected.pk, cast.ben, reason="not our order at all", version=2)
     withdrawn = build.proposed(cast.echo, amount_minor=200)
-    approvals.withdraw(withdrawn.pk, by=Actor(states.LEAD, "person:ben"))
+    withdrawal.withdraw(withdrawn.pk, by=Caller(person=cast.ben))
     expired = build.proposed(cast.echo, amount_minor=300)
     expire(timezone.now() + timedelta(days=4), batch_max=10)
     assert advice(seen(door, rejected)) == ("rejected", "no", True, "tell_a_person", None)

@@ -7,11 +7,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from refunds import approvals, dispatch, feed, ledger
+from refunds import approvals, dispatch, feed, intake, ledger, withdrawal
 from refunds.consent import Shown
 from refunds.domain import states
 from refunds.domain.errors import Refusal
-from refunds.ledger import Actor
 from refunds.models import Approval, Operation, Order
 from tests import build
 from tests.cast import Cast
@@ -192,14 +191,14 @@ def test_a_rejection_needs_a_reason_and_ends_only_this_request(cast: Cast) -> No
 def test_withdrawing_is_possible_until_the_claim(cast: Cast, provider: SandboxProcess) -> None:
     provider.payment()
     build.order()
-    caller = Actor(states.CALLER, "agent:Echo")
+    caller = intake.Caller(agent=cast.echo)
     operation = build.authorized(cast.echo, cast.ben)
-    approvals.withdraw(operation.pk, by=caller, reason="sorted out by phone")
+    withdrawal.withdraw(operation.pk, by=caller, reason="sorted out by phone")
     assert dispatch.send(str(operation.pk)) == "gone"
     sent = build.authorized(cast.echo, cast.ben)
     dispatch.send(str(sent.pk))
     with pytest.raises(Refusal) as late:
-        approvals.withdraw(sent.pk, by=caller)
+        withdrawal.withdraw(sent.pk, by=caller)
     assert late.value.code == "already_sent"
     assert len(provider.refunds()) == 1
 

@@ -9,9 +9,8 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from refunds import approvals, intake
+from refunds import intake, withdrawal
 from refunds.domain import states
-from refunds.ledger import Actor
 from refunds.models import Approval, Event, Operation
 from review.models import Intent, RefusedAct
 from tests import build
@@ -155,7 +154,7 @@ def test_a_rep_who_guesses_the_address_gets_a_404(cast: Cast, waiting: Operation
 def test_a_possible_repeat_needs_the_tick_of_a_person(cast: Cast) -> None:
     build.order()
     first = build.proposed(cast.echo, amount_minor=1000)
-    approvals.withdraw(first.pk, by=_caller(cast))
+    withdrawal.withdraw(first.pk, by=intake.Caller(agent=cast.echo))
     second = build.proposed(cast.echo, amount_minor=2000, separate_from=first.pk)
     ben = signed_in(cast.ben)
     answer = press(ben, second, "approve")
@@ -164,10 +163,6 @@ def test_a_possible_repeat_needs_the_tick_of_a_person(cast: Cast) -> None:
     assert _state(second) == states.AWAITING_APPROVAL
     assert press(ben, second, "approve", separate_refund_confirmed="on").status_code == 303
     assert Approval.objects.get().separate_refund_confirmed
-
-
-def _caller(cast: Cast) -> Actor:
-    return Actor(states.CALLER, intake.Caller(agent=cast.echo).actor)
 
 
 def test_two_leads_are_needed_above_the_limit_and_the_page_counts_them(cast: Cast) -> None:

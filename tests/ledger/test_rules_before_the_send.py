@@ -15,12 +15,12 @@ from django.core.management import call_command
 from django.db import IntegrityError, transaction
 
 from reconciliation import reconciler
-from refunds import approvals, dispatch, witness
+from refunds import dispatch, withdrawal, witness
 from refunds.domain import fingerprint, states
 from refunds.domain.errors import Refusal
-from refunds.ledger import Actor
 from refunds.ledger.sending import lift_quarantine
 from refunds.models import Order, Payment, ProviderAccount, Quarantine
+from refunds.proposal import Caller
 from tests.cast import Cast
 from tests.ledger.actors import Troupe, database_url
 from tests.ledger.pgproxy import in_front
@@ -72,7 +72,7 @@ def test_rule_01_what_is_about_to_be_sent_is_not_withdrawn_and_does_not_expire(
     sender.go()
     sender.reaches(BEFORE_THE_CALL)
     with pytest.raises(Refusal) as late:
-        approvals.withdraw(operation.pk, by=Actor(states.CALLER, "person:omar"))
+        withdrawal.withdraw(operation.pk, by=Caller(person=cast.omar))
     assert late.value.code == "already_sent"
     assert dispatch.send(str(operation.pk)) == "gone"
     assert sender.finish() == {str(operation.pk): "confirmed"}

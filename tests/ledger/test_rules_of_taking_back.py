@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from refunds import approvals, dispatch
+from refunds import approvals, dispatch, withdrawal
 from refunds.domain import states
 from refunds.domain.errors import Refusal
-from refunds.ledger import Actor
 from refunds.models import Operation, Payment, Person
+from refunds.proposal import Caller
 from tests import build
 from tests.cast import Cast
 from tests.ledger.actors import Troupe
@@ -134,7 +134,7 @@ def test_rule_39_nothing_is_taken_back_from_the_claim_on(
     sender.reaches(point)
     not_taken_back(operation, cast.ben)
     with pytest.raises(Refusal) as late:
-        approvals.withdraw(operation.pk, by=Actor(states.LEAD, "person:ben"))
+        withdrawal.withdraw(operation.pk, by=Caller(person=cast.ben))
     assert late.value.code == "already_sent"
     assert sender.finish() == {str(operation.pk): "confirmed"}
     not_taken_back(operation, cast.ben)

@@ -12,13 +12,14 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from reconciliation import reconciler
-from refunds import approvals, dispatch, policies
+from refunds import approvals, dispatch, policies, withdrawal
 from refunds.domain import states
 from refunds.domain.errors import ClaimRefused, Refusal
 from refunds.domain.fingerprint import provider_key
 from refunds.domain.limits import Limits
-from refunds.ledger import Actor, claim, sending
+from refunds.ledger import claim, sending
 from refunds.models import Agent, Operation, Order, OrderMove, Payment, Reservation
+from refunds.proposal import Caller
 from tests import build
 from tests.cast import ROLES as CAST_ROLES
 from tests.cast import Cast
@@ -207,7 +208,7 @@ def sibling_sent(operation: Operation, cast: Cast) -> None:
 def sibling_released(operation: Operation, cast: Cast) -> None:
     """A sibling that held its money before gives it back after the approval."""
     sibling = Operation.objects.get(amount_minor=1000)
-    approvals.withdraw(sibling.pk, by=Actor(states.CALLER, "person:omar"))
+    withdrawal.withdraw(sibling.pk, by=Caller(person=cast.omar))
 
 
 MOVED: dict[str, tuple[str, Break]] = {

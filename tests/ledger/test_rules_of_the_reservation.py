@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from reconciliation import reconciler
-from refunds import approvals, dispatch
+from refunds import approvals, dispatch, withdrawal
 from refunds.domain import states
-from refunds.ledger import Actor
 from refunds.models import Operation, Payment
+from refunds.proposal import Caller
 from tests import build
 from tests.cast import Cast
 from tests.ledger.rows import (
@@ -59,7 +59,7 @@ def expires(operation: Operation, cast: Cast) -> None:
 
 
 RELEASES: dict[str, Any] = {
-    "withdrawn": lambda o, c: approvals.withdraw(o.pk, by=Actor(states.LEAD, "person:ben")),
+    "withdrawn": lambda o, c: withdrawal.withdraw(o.pk, by=Caller(person=c.ben)),
     "revoked": lambda o, c: approvals.revoke(o.pk, c.ben, version=o.version),
     "lapsed": expires,
 }
