@@ -47,6 +47,7 @@ class Result(BaseModel):
     state: str
     version: int
     sentence: str
+    say: str = Field(description="What to tell the customer, word for word")
     money_may_have_moved: Literal["no", "maybe", "yes"]
     next_action: NextAction
     do_not_repeat: bool

@@ -16,6 +16,7 @@ from django.db.models import Prefetch, QuerySet
 
 from refunds.domain import states
 from refunds.domain.contract import allowed
+from refunds.domain.say import About, say
 from refunds.domain.sentences import STALE_CAUSES, Told, sentence
 from refunds.models import Approval, Event, Operation, PolicyCheck, ProviderRefund
 from refunds.providers import registry
@@ -23,6 +24,9 @@ from refunds.providers import registry
 STALE: Final = "stale"
 ALREADY_DONE: Final = "already_done"
 CONFLICT: Final = "conflict"
+# For an operation whose account is not configured any more.
+UNKNOWN_TARGET_SECONDS: Final = 900
+_IN_DOUBT: Final = (states.SUBMITTING, states.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,35 @@ def told(operation: Operation) -> Told:
     )
 
 
+def about(operation: Operation) -> About:
+    """What the customer's words about this operation may name (`refunds.domain.say`)."""
+    account = registry.accounts().get(operation.provider_account)
+    return About(
+        state=operation.state,
+        amount_minor=operation.amount_minor,
+        currency=operation.currency,
+        since=_since(list(operation.events.all())),
+        due_at=operation.expires_at,
+        unknown_target_seconds=account.contract.unknown_target_seconds
+        if account
+        else UNKNOWN_TARGET_SECONDS,
+        stale_cause=operation.stale_cause,
+        needs_customer=operation.pending_reason == "needs_customer",
+        failed_checks=tuple(each.name for each in operation.checks.all()),
+    )
+
+
+def _since(history: list[Event]) -> datetime:
+    """When it came to where it stands; a doubt is as old as its first request (no promise moves
+    because a second one was sent)."""
+    at = history[-1].at
+    for event in reversed(history):
+        if event.to_state not in _IN_DOUBT:
+            break
+        at = event.at
+    return at
+
+
 def _only_people(operation: Operation) -> bool:
     account = registry.accounts().get(operation.provider_account)
     return account is not None and not allowed(account.contract).success_by_lookup
@@ -161,6 +194,7 @@ def result(operation: Operation, now: datetime, *, outcome: str | None = None) -
         "state": operation.state,
         "version": operation.version,
         "sentence": sentence(operation.state, facts, now),
+        "say": say(about(operation), now).text,
         "money_may_have_moved": advice.money_may_have_moved,
         "next_action": advice.next_action,
         "do_not_repeat": advice.do_not_repeat or outcome is not None,

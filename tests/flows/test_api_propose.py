@@ -28,6 +28,7 @@ RESULT_FIELDS = {
     "state",
     "version",
     "sentence",
+    "say",
     "money_may_have_moved",
     "next_action",
     "do_not_repeat",
@@ -70,13 +71,18 @@ def test_a_wish_is_recorded_and_waits_for_a_person(door: Door) -> None:
     assert answer.body["operation_id"] == str(stored.pk)
     assert answer.headers["Location"] == f"/api/v1/refunds/{stored.pk}"
     assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.body | {"created_at": "", "as_of": "", "operation_id": ""} == {
+    assert answer.body["say"].startswith(
+        "Your refund of 79.00 USD has been requested and is being reviewed. We will update you by "
+    )
+    changing = {"created_at": "", "as_of": "", "operation_id": "", "say": ""}
+    assert answer.body | changing == {
         "operation_id": "",
         "business_key": "refund:4821:return-17",
         "outcome": "awaiting_approval",
         "state": "awaiting_approval",
         "version": 2,
         "sentence": "Asked for by Echo. Nothing has been approved or sent.",
+        "say": "",
         "money_may_have_moved": "no",
         "next_action": "ask_status",
         "do_not_repeat": True,

@@ -93,8 +93,10 @@ def test_a_lost_answer_is_unknown_and_must_not_be_repeated(
     assert body["sentence"].endswith(
         " UTC; no answer we can trust. It may or may not have happened. We are checking."
     )
+    assert body["say"].startswith("Your refund of 79.00 USD was submitted. The confirmation is")
     repeated = door.propose()
     assert (repeated.status, repeated.code) == (409, "equivalent_unresolved")
+    assert repeated.body["say"] == body["say"]
     assert repeated.body["state"] == "unknown"
     assert repeated.body["money_may_have_moved"] == "maybe"
     assert len(provider.refunds("plain-main")) == 1
