@@ -84,7 +84,12 @@ class Payment(models.Model):
                     captured_minor__lt=models.F("refunded_minor") + models.F("held_minor")
                 ),
                 name="payment_over_refunded",
-            )
+            ),
+            # For a reader who types the beginning of a reference, whatever the account and the
+            # collation.
+            models.Index(
+                fields=["ref"], opclasses=["varchar_pattern_ops"], name="payment_ref_prefix"
+            ),
         ]
         constraints = [
             models.UniqueConstraint(fields=["provider_account", "ref"], name="payment_ref"),
