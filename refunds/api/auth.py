@@ -35,20 +35,25 @@ class Bearer(HttpAuthBase):
 
     def __call__(self, request: HttpRequest) -> Credential:
         """The living credential. Raises Refusal 401, 403 scope_missing or 429 rate_limited."""
-        credential = credentials.authenticate(_bearer_of(request))
-        _keep_pace(credential)
-        if self.scope not in credential.scopes:
-            raise Refusal(
-                "scope_missing",
-                f"This key does not have the scope {self.scope}.",
-                status=403,
-                what_to_do="Use a key with that scope; an admin can mint one.",
-            )
+        credential = credentials.authenticate(bearer_of(request.headers.get("Authorization", "")))
+        keep_pace(credential)
+        require_scope(credential, self.scope)
         return credential
 
 
-def _bearer_of(request: HttpRequest) -> str:
-    header = request.headers.get("Authorization", "")
+def require_scope(credential: Credential, scope: str) -> None:
+    """Raises Refusal 403 scope_missing."""
+    if scope not in credential.scopes:
+        raise Refusal(
+            "scope_missing",
+            f"This key does not have the scope {scope}.",
+            status=403,
+            what_to_do="Use a key with that scope; an admin can mint one.",
+        )
+
+
+def bearer_of(header: str) -> str:
+    """The key in an Authorization header. Raises Refusal 401 where there is none."""
     if not header:
         raise Refusal(
             "credential_missing",
@@ -67,7 +72,8 @@ def _bearer_of(request: HttpRequest) -> str:
     return token.strip()
 
 
-def _keep_pace(credential: Credential) -> None:
+def keep_pace(credential: Credential) -> None:
+    """Count one call of this key. Raises Refusal 429 rate_limited."""
     now = int(time.time())
     if _calls_this_minute(credential, now // 60) > CALLS_PER_MINUTE_MAX:
         raise Refusal(
