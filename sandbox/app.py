@@ -31,6 +31,7 @@ from sandbox.operations import (
 )
 from sandbox.profiles import Profile
 from sandbox.provider import DIALECTS, Provider
+from sandbox.scenarios import scenario
 from sandbox.turn import Turn
 from sandbox.wire import Pieces, Silence, given
 
@@ -116,7 +117,7 @@ class Door:
         self, arrival: Arrival, profile: Profile, dialect: Dialect, operation: Operation
     ) -> Given:
         provider = self._provider
-        twists = provider.plan.draw(self._subject(arrival.stamp.account, operation))
+        twists = self._twists(arrival.stamp.account, operation)
         provider.calls.note_faults(arrival.number, twists.names)
         if "reset_before" in twists:
             return self._dropped(arrival, reset=True)
@@ -174,6 +175,14 @@ class Door:
         if answer is None:
             return self._dropped(arrival)
         return self._answered(arrival, turn.dialect, answer, turn.twists)
+
+    def _twists(self, account: str, operation: Operation) -> Twists:
+        """What the plan lets loose on this request, or else what its payment always does."""
+        provider, subject = self._provider, self._subject(account, operation)
+        planned = provider.plan.draw(subject)
+        if planned.fired:
+            return planned
+        return scenario(subject, provider.calls.create_count(account, subject.marker))
 
     def _subject(self, account: str, operation: Operation) -> Subject:
         book = self._provider.book

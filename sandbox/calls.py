@@ -42,6 +42,15 @@ class Calls:
         assert number is not None
         return number
 
+    def create_count(self, account: str, marker: str | None) -> int:
+        """How many requests so far asked for the refund with this marker."""
+        row = self._book.db.execute(
+            """SELECT count(*) FROM calls
+               WHERE account = ? AND marker = ? AND "on" = 'create'""",
+            (account, marker),
+        ).fetchone()
+        return int(row[0])
+
     def note_faults(self, number: int, names: list[str]) -> None:
         if names:
             self._book.db.execute(

@@ -73,6 +73,7 @@ CATALOGUE: Mapping[str, Kind] = {
     "forget_key": _also(WRITES),
     "fail_later": _also(CREATE, seconds=_NUMBER),
     "cancel_later": _also(CREATE, seconds=_NUMBER),
+    "ask_customer": _also(CREATE, seconds=_NUMBER),
     "take_back": _also(CREATE, seconds=_NUMBER),
     "already_refunded": _also(CREATE),
     "list_lag": _also(LOOKUPS, seconds=_NUMBER),

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from sandbox.book import Payment, Refund
 from sandbox.control_requests import Answering, ControlError, guarded, read_fields, required_text
 from sandbox.faults import RuleError, read_rule
+from sandbox.history import PAYMENT_STATES, History
 from sandbox.instants import iso, span
 from sandbox.operations import Declined, Twists
 from sandbox.profiles import Profile, ProfileError, with_secrets
@@ -17,7 +18,6 @@ from sandbox.server import Server
 from sandbox.snapshot import snapshot
 from sandbox.turn import Turn
 
-_PAYMENT_STATES = ("captured", "uncaptured", "disputed", "reversed")
 _DISPUTE_OUTCOMES = {"opened": "disputed", "won": "captured", "lost": "reversed"}
 _REFUSE_SECONDS = 1
 _REFUSE_SECONDS_MAX = 60
@@ -63,8 +63,8 @@ class Control:
             raise ControlError("payment_invalid", "captured_minor must be whole minor units")
         if len(currency) != 3 or currency != currency.upper():
             raise ControlError("payment_invalid", "currency must be three capital letters")
-        if state not in _PAYMENT_STATES:
-            raise ControlError("payment_invalid", f"state must be one of {_PAYMENT_STATES}")
+        if state not in PAYMENT_STATES:
+            raise ControlError("payment_invalid", f"state must be one of {PAYMENT_STATES}")
         payment = Payment(
             account=account,
             ref=ref,
@@ -77,6 +77,15 @@ class Control:
         )
         self._book.put_payment(payment)
         return JSONResponse(_shown(payment), 201)
+
+    async def history(self, request: Request) -> Response:
+        """Payments and refunds of the past; what is known already stays as it is."""
+        fields = await read_fields(request, "payments", "refunds")
+        payments, refunds = fields.get("payments", []), fields.get("refunds", [])
+        if not isinstance(payments, list) or not isinstance(refunds, list):
+            raise ControlError("history_invalid", "give lists of `payments` and `refunds`")
+        new = History(self._book, DIALECTS).accept(payments, refunds)
+        return JSONResponse(new, 201)
 
     async def add_faults(self, request: Request) -> Response:
         fields = await read_fields(request, "seed", "rules")
@@ -236,6 +245,7 @@ def control_routes(provider: Provider, token: str) -> list[Route]:
         ("GET", "/accounts", control.accounts),
         ("PUT", "/accounts/{account}", control.put_account),
         ("POST", "/payments", control.put_payment),
+        ("POST", "/history", control.history),
         ("GET", "/faults", control.faults),
         ("POST", "/faults", control.add_faults),
         ("DELETE", "/faults", control.clear_faults),

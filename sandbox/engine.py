@@ -24,6 +24,9 @@ from sandbox.operations import (
 from sandbox.profiles import Profile
 from sandbox.turn import Turn
 
+# How long a customer takes to answer, where the rule does not say.
+_CUSTOMER_SECONDS = 60
+
 
 class Engine:
     def __init__(self, book: Book, notices: NoticeQueue) -> None:
@@ -185,6 +188,13 @@ class Engine:
             if fault in turn.twists:
                 wait = span(turn.twists.seconds(fault, 1 if settle is None else settle))
                 return [(turn.at, "pending"), (turn.at + wait, status)]
+        if "ask_customer" in turn.twists:
+            wait = span(turn.twists.seconds("ask_customer", _CUSTOMER_SECONDS))
+            own_word = "requires_action" in turn.dialect.statuses
+            return [
+                (turn.at, "requires_action" if own_word else "pending"),
+                (turn.at + wait, "succeeded"),
+            ]
         if settle is None:
             course = [(turn.at, "succeeded")]
         else:

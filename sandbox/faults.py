@@ -114,10 +114,18 @@ class Plan:
                     (number, seed, position, json.dumps(asdict(rule))),
                 )
                 ids.append(number)
-            count = self._book.db.execute("SELECT count(*) FROM rules").fetchone()[0]
-            if count > _RULES_MAX:
+            if self._count() > _RULES_MAX:
+                self._forget_spent()
+            if self._count() > _RULES_MAX:
                 raise RuleError(f"more than {_RULES_MAX} rules; DELETE /_control/faults first")
         return ids
+
+    def _count(self) -> int:
+        return int(self._book.db.execute("SELECT count(*) FROM rules").fetchone()[0])
+
+    def _forget_spent(self) -> None:
+        """Drop the rules that have struck as often as they may."""
+        self._book.db.execute("DELETE FROM rules WHERE fired >= json_extract(rule, '$.times')")
 
     def clear(self) -> None:
         with self._book.transaction():

@@ -85,6 +85,8 @@ CREATE TABLE IF NOT EXISTS calls (
     faults TEXT NOT NULL DEFAULT '[]'
 );
 
+CREATE INDEX IF NOT EXISTS calls_of_marker ON calls (account, marker);
+
 CREATE TABLE IF NOT EXISTS rules (
     id INTEGER PRIMARY KEY,
     seed INTEGER NOT NULL,

@@ -64,6 +64,7 @@ FAULTS: dict[str, list[tuple[dict[str, Any], Outcome, int]]] = {
     "forget_key": [({}, CONFIRMED, 1)],
     "fail_later": [({}, ACCEPTED, 1)],
     "cancel_later": [({}, ACCEPTED, 1)],
+    "ask_customer": [({}, ACCEPTED, 1)],
     "take_back": [({}, CONFIRMED, 1)],
     "already_refunded": [({}, UNANSWERED, 1)],
 }
