@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Sum
 
@@ -22,6 +24,28 @@ def approved_not_held_minor(payment: Payment, *, besides: Operation | None = Non
     if besides is not None:
         waiting = waiting.exclude(pk=besides.pk)
     return waiting.aggregate(total=Sum("amount_minor"))["total"] or 0
+
+
+def approved_not_held(
+    operations: Sequence[Operation], *, besides: Collection[UUID] = ()
+) -> dict[UUID, int]:
+    """Per operation the same sum without itself and `besides`: one query for a page of them."""
+    waiting = list(
+        Operation.objects.filter(
+            order__in={each.order_id for each in operations},
+            payment__in={each.payment_id for each in operations},
+            state=states.AUTHORIZED,
+        )
+        .exclude(reservation__state="held")
+        .exclude(pk__in=besides)
+        .values_list("pk", "payment_id", "amount_minor")
+    )
+    return {
+        of.pk: sum(
+            minor for pk, payment, minor in waiting if payment == of.payment_id and pk != of.pk
+        )
+        for of in operations
+    }
 
 
 def snapshot(order: Order, payment: Payment) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
@@ -147,17 +149,55 @@ def slip(op: Operation, who: Viewer, *, seen_version: int | None = None) -> Slip
 
     `seen_version`: the order version of an older screen; what moved since is listed for it.
     """
+    return slips([op], who, seen_version=seen_version)[0]
+
+
+def slips(
+    ops: Sequence[Operation],
+    who: Viewer,
+    *,
+    seen_version: int | None = None,
+    approved_here: Collection[UUID] = (),
+) -> list[Slip]:
+    """A slip for each, with as many queries as for one.
+
+    `approved_here`: what this very press has approved already counts as it was on the screen.
+    """
+    given = pages.approvals_of([op.pk for op in ops])
+    since = {
+        op.pk: min(known)
+        for op in ops
+        if (known := _known_versions(op, given[op.pk], seen_version))
+    }
+    near = pages.around(ops, since)
+    waiting = balance.approved_not_held(ops, besides=approved_here)
+    for other in (other for each in near.values() for other in each.others):
+        if other.pk in approved_here and other.state == states.AUTHORIZED:
+            other.state = states.AWAITING_APPROVAL
+    return [_slip(op, who, given[op.pk], near[op.pk], waiting[op.pk], seen_version) for op in ops]
+
+
+def _known_versions(op: Operation, given: list[Approval], seen_version: int | None) -> list[int]:
+    """Order versions that the reader may compare today's with."""
+    last = [each.order_version for each in given if each.round < op.round]
+    stale_since = last[-1] if op.stale_cause and last else None
+    return [each for each in (stale_since, seen_version) if each is not None]
+
+
+def _slip(
+    op: Operation,
+    who: Viewer,
+    all_given: list[Approval],
+    near: pages.Around,
+    waiting: int,
+    seen_version: int | None,
+) -> Slip:
     plain = facts.operation(op)
-    all_given = pages.approvals_of([op.pk])[op.pk]
     of_round = _of_round(op, all_given)
     last = [facts.approval(each) for each in all_given if each.round < op.round]
-    stale_since = last[-1].order_version if op.stale_cause and last else None
-    known = [each for each in (stale_since, seen_version) if each is not None]
-    near = pages.around(op, since_version=min(known, default=None))
     moves = [facts.move(each) for each in near.moves]
     refunds = [facts.refund(each) for each in near.refunds]
     now = balance.snapshot(op.order, op.payment)
-    waiting = balance.approved_not_held_minor(op.payment, besides=op)
     claims = changes.claim_rows(op.claims, _comparable(op, now), op.currency)
     decision = approval.decision(
         plain,

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, Value
+from django.db.models import (
+    Count,
+    Exists,
+    F,
+    Max,
+    Min,
+    OuterRef,
+    Q,
+    QuerySet,
+    Value,
+    Window,
+)
+from django.db.models.functions import RowNumber
 
 from refunds.domain import states
 from refunds.models import (
@@ -92,31 +105,80 @@ class Around:
     moves: list[OrderMove]
 
 
-def around(of: Operation, *, since_version: int | None) -> Around:
-    """Checks, other operations and provider refunds of the order, and its moves since a version.
+def around(operations: Sequence[Operation], since: Mapping[UUID, int]) -> dict[UUID, Around]:
+    """Checks, other operations and provider refunds of each order, and its moves since a version.
 
-    `since_version` None: no moves are read. Newest first, at most 50 of each.
+    `since` names the version per operation; without one no moves are read. Newest first, at most
+    50 of each; as many queries for twenty operations as for one.
     """
-    moves: list[OrderMove] = []
-    if since_version is not None:
-        later = OrderMove.objects.filter(order_id=of.order_id, version__gt=since_version)
-        moves = list(later.order_by("version")[:_SHOWN_MAX])
-    return Around(
-        checks=list(PolicyCheck.objects.filter(operation=of).order_by("position")),
-        others=list(
-            Operation.objects.filter(order_id=of.order_id)
-            .exclude(pk=of.pk)
-            .select_related("agent", "proposer")
-            .defer("body")
-            .order_by("-pk")[:_SHOWN_MAX]
-        ),
-        refunds=list(
-            ProviderRefund.objects.filter(payment__order_id=of.order_id).order_by("-pk")[
-                :_SHOWN_MAX
-            ]
-        ),
-        moves=moves,
+    orders = {each.order_id for each in operations}
+    checks = _grouped(
+        PolicyCheck.objects.filter(operation__in=operations).order_by("position"),
+        lambda check: check.operation_id,
     )
+    others = _grouped(
+        _newest(
+            Operation.objects.select_related("agent", "proposer").defer("body"),
+            orders,
+            "order_id",
+            _SHOWN_MAX + 1,
+        ),
+        lambda other: other.order_id,
+    )
+    refunds = _grouped(
+        _newest(
+            ProviderRefund.objects.select_related("payment"),
+            orders,
+            "payment__order_id",
+            _SHOWN_MAX,
+        ),
+        lambda refund: refund.payment.order_id,
+    )
+    moves = _moves(operations, since) if since else {}
+    return {
+        of.pk: Around(
+            checks=checks[of.pk],
+            others=[each for each in others[of.order_id] if each.pk != of.pk][:_SHOWN_MAX],
+            refunds=refunds[of.order_id],
+            moves=[
+                each
+                for each in moves.get(of.order_id, ())
+                if of.pk in since and each.version > since[of.pk]
+            ][:_SHOWN_MAX],
+        )
+        for of in operations
+    }
+
+
+def _newest(rows: QuerySet[Any], orders: Collection[int], order: str, count_max: int) -> list[Any]:
+    """At most `count_max` rows of each order, the newest first."""
+    place = Window(RowNumber(), partition_by=F(order), order_by=F("pk").desc())
+    found = rows.filter(**{f"{order}__in": orders}).alias(place=place)
+    return list(found.filter(place__lte=count_max).order_by("-pk"))
+
+
+def _moves(
+    operations: Sequence[Operation], since: Mapping[UUID, int]
+) -> dict[int, list[OrderMove]]:
+    """The moves of the orders of `since`, oldest first."""
+    oldest: dict[int, int] = {}
+    for of in operations:
+        if of.pk in since:
+            oldest[of.order_id] = min(oldest.get(of.order_id, since[of.pk]), since[of.pk])
+    wanted = Q()
+    for order_id, version in oldest.items():
+        wanted |= Q(order_id=order_id, version__gt=version)
+    return _grouped(
+        OrderMove.objects.filter(wanted).order_by("version")[: _SHOWN_MAX * len(oldest)],
+        lambda move: move.order_id,
+    )
+
+
+def _grouped[Row, Key](rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
+    found: dict[Key, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return found
 
 
 # One operation
