@@ -20,6 +20,7 @@ from refunds.consent import (
     already_sent,
     approvals_of_round,
     asked_by,
+    checked_reason,
     quorum_met,
     require_another,
     require_pace,
@@ -35,7 +36,6 @@ from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.ledger import Actor, Locked, back_to_waiting, lock, release, transition
 from refunds.models import Approval, Operation, Person
-from refunds.text import check_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,14 +119,7 @@ def _authorize(locked: Locked, given: list[Approval], now: datetime) -> None:
 
 def reject(operation_id: UUID, person: Person, *, reason: str, version: int) -> Operation:
     """A lead's no, with a reason of 10 characters or more; told to the proposer, kept for ever."""
-    check_text(reason, field="reason", length_max=500)
-    if len(reason.strip()) < 10:
-        raise Refusal(
-            "reason_too_short",
-            "Not rejected. The reason needs 10 characters or more.",
-            what_to_do="Say why, for the proposer.",
-            field="reason",
-        )
+    said = checked_reason(reason, not_done="Not rejected", what_to_do="Say why, for the proposer.")
     with transaction.atomic():
         operation = lock(operation_id).operation
         require_role(person, {"lead"}, "reject", operation)
@@ -136,7 +129,7 @@ def reject(operation_id: UUID, person: Person, *, reason: str, version: int) -> 
             operation,
             "rejected",
             by=Actor(states.APPROVER, f"person:{person.username}"),
-            detail={"reason": reason.strip()},
+            detail={"reason": said},
         )
     return operation
 

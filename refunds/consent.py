@@ -11,6 +11,7 @@ from refunds.domain.errors import Refusal
 from refunds.domain.money import display
 from refunds.ledger import Locked
 from refunds.models import Agent, Approval, Operation, Person
+from refunds.text import check_text
 
 
 def roles_of(person: Person) -> frozenset[str]:
@@ -196,15 +197,31 @@ def quorum_met(operation: Operation, given: list[Approval]) -> bool:
     return len(given) >= operation.quorum and (operation.tier < 3 or len(roles) == 2)
 
 
-def require_role(person: Person, roles: set[str], act: str, operation: Operation) -> None:
+def require_role(
+    person: Person, roles: set[str], act: str, operation: Operation | None = None
+) -> None:
     if not roles & roles_of(person):
+        wanted = " or ".join(sorted(roles))
         raise Refusal(
             "role_missing",
-            f"You can read this but not {act}. It needs the role {' or '.join(sorted(roles))}.",
+            f"You can read this but not {act}. It needs the role {wanted}.",
             status=403,
-            what_to_do="Ask a support lead.",
-            operation_id=operation.pk,
+            what_to_do=f"Ask somebody with the role {wanted}.",
+            operation_id=operation.pk if operation else None,
         )
+
+
+def checked_reason(reason: str, *, not_done: str, what_to_do: str) -> str:
+    """The reason without blanks around it: 10 to 500 characters, and a text like every other."""
+    check_text(reason, field="reason", length_max=500)
+    if len(reason.strip()) < 10:
+        raise Refusal(
+            "reason_too_short",
+            f"{not_done}. The reason needs 10 characters or more.",
+            what_to_do=what_to_do,
+            field="reason",
+        )
+    return reason.strip()
 
 
 def require_version(operation: Operation, version: int) -> None:

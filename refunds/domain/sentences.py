@@ -45,6 +45,7 @@ STALE_CAUSES: Final = {
     "balance": "too little is left to refund",
     "authority": "a person or agent behind it lost the right to it",
     "taken_back": "it was taken back",
+    "frozen": "the order is frozen by a person",
 }
 
 
@@ -69,6 +70,11 @@ def _nothing(told: Told) -> str:
 
 
 def _waiting(told: Told, now: datetime) -> str:
+    if told.stale_cause == "frozen":
+        return (
+            "The order is frozen by a person: nothing on it can be approved or sent until that is"
+            f" lifted. {_nothing(told)}"
+        )
     if told.approved_by:
         return (
             f"Approved by {told.approved_by}; another person must approve it too. {_nothing(told)}"

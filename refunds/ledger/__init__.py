@@ -12,7 +12,7 @@ from refunds.ledger.door import (
     transition,
 )
 from refunds.ledger.lapse import back_to_waiting, expire, lapse
-from refunds.ledger.orders import book, bump, hold_again, release
+from refunds.ledger.orders import book, bump, hold_again, mark_frozen, release
 
 __all__ = [
     "DISPATCHER",
@@ -30,6 +30,7 @@ __all__ = [
     "hold_again",
     "lapse",
     "lock",
+    "mark_frozen",
     "record_answer",
     "release",
     "transition",

@@ -7,8 +7,12 @@ from typing import Any
 from django.db.models import F
 from django.utils import timezone
 
+from refunds.domain import states
 from refunds.ledger.door import Actor, Locked
 from refunds.models import Operation, Order, OrderMove, Payment, Reservation
+
+# What a waiting proposal of a frozen order is stale by, until the freeze is lifted.
+FROZEN = "frozen"
 
 
 def bump(
@@ -34,6 +38,21 @@ def bump(
         at=timezone.now(),
     )
     return order.version
+
+
+def mark_frozen(order: Order, *, frozen: bool, by: Actor, reason: str) -> None:
+    """Freeze the order or lift it, with its cause; its waiting proposals are stale meanwhile.
+
+    The order's row is locked by the caller. A proposal that is stale already keeps its own cause.
+    """
+    Order.objects.filter(pk=order.pk).update(frozen=frozen)
+    order.frozen = frozen
+    bump(order, FROZEN if frozen else "unfrozen", by=by, detail={"reason": reason})
+    waiting = Operation.objects.filter(order=order, state=states.AWAITING_APPROVAL)
+    if frozen:
+        waiting.filter(stale_cause="").update(stale_cause=FROZEN)
+    else:
+        waiting.filter(stale_cause=FROZEN).update(stale_cause="")
 
 
 def release(locked: Locked, *, by: Actor) -> bool:

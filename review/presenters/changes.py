@@ -192,6 +192,8 @@ def _what(each: MoveFacts, currency: str) -> str:
         f"{_label(name)} {_value(name, old, currency)} → {_value(name, new, currency)}"
         for name, (old, new) in _pairs(each.detail)
     ]
+    if each.detail.get("reason"):
+        words = f"{words}: “{each.detail['reason']}”"
     if each.operation_id is not None:
         words = f"{words}, for our own refund {short(each.operation_id)}"
     return f"{words}: {'; '.join(fields)}" if fields else words
