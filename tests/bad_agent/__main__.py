@@ -151,8 +151,7 @@ class Run:
         )
         audited = audit(str(self.here.provider.book_file), self.here.database)
         twice = [wish for wish, ids in self.heard.named.items() if len(ids) > 1 + wish.separate]
-        self.trail.close()
-        return {
+        found = {
             "wanted": len(self.wishes),
             "in_the_book": sum(held.values()),
             "duplicates": audited["duplicates"] + sum((held - wanted).values()),
@@ -162,6 +161,8 @@ class Run:
             "audit": {name: audited[name] for name in FAULTS},
             "stuck": self.leads.stuck,
         }
+        self.trail.close()
+        return found
 
     def _unauthorised(self) -> int:
         """Operations that were approved or withdrawn without a lead of ours having pressed."""
