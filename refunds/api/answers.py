@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 NextAction = Literal[
     "ask_status",
+    "stop_and_tell_customer",
     "ask_customer",
     "done",
     "tell_a_person",

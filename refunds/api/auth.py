@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import structlog
+from django.conf import settings
 from django.core.cache import cache
 from django.http import HttpRequest
 from ninja.security.http import HttpAuthBase
@@ -14,8 +15,6 @@ from refunds.domain.errors import Refusal
 from refunds.models import Credential
 
 log = structlog.get_logger(__name__)
-
-CALLS_PER_MINUTE_MAX = 60
 
 
 class AgentRequest(HttpRequest):
@@ -75,10 +74,11 @@ def bearer_of(header: str) -> str:
 def keep_pace(credential: Credential) -> None:
     """Count one call of this key. Raises Refusal 429 rate_limited."""
     now = int(time.time())
-    if _calls_this_minute(credential, now // 60) > CALLS_PER_MINUTE_MAX:
+    allowed = settings.LIMITS.calls_per_minute_max
+    if _calls_this_minute(credential, now // 60) > allowed:
         raise Refusal(
             "rate_limited",
-            f"This key may call {CALLS_PER_MINUTE_MAX} times a minute.",
+            f"This key may call {allowed} times a minute.",
             status=429,
             what_to_do="Wait as long as Retry-After says; asking more often changes nothing.",
             facts={"retry_after_seconds": 60 - now % 60},

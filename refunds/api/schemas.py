@@ -27,6 +27,7 @@ WAIT_SECONDS_DEFAULT = 8
 WAIT_SECONDS_MAX = 25
 SEQUENCE_MAX = 2**63 - 1
 CLAIM_TEXT_MAX = 500
+CALL_ID = r"^[A-Za-z0-9_.:-]{1,128}$"
 
 
 def _instant(value: Any) -> datetime | None:
@@ -172,6 +173,12 @@ class ProposalIn(Strict):
         except Refusal as refusal:
             refusal.field = "amount_minor"
             raise
+
+
+class WithdrawalIn(Strict):
+    """Why a wish is withdrawn; may be left out, and so may the whole body."""
+
+    reason: str = Field("", description="At most 500 characters")
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,7 @@
-"""The agents' REST door: propose, ask, list. Nobody approves or sends here."""
+"""The agents' REST door: propose, ask, withdraw, list. Nobody approves or sends here."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -14,15 +13,13 @@ from django.utils import timezone
 from ninja import Status
 from pydantic import Field
 
-from refunds import intake
-from refunds.api import errors, orders, waiting
+from refunds.api import errors, orders, room
 from refunds.api.answers import PROBLEMS, Page, Result
 from refunds.api.auth import AgentRequest, Bearer
 from refunds.api.door import Door, StrictJson, only
-from refunds.api.schemas import WAIT_SECONDS_MAX, ProposalIn
+from refunds.api.schemas import CALL_ID, WAIT_SECONDS_MAX, ProposalIn, WithdrawalIn
 from refunds.domain.errors import Refusal
 from refunds.models import Credential
-from refunds.proposal import Caller
 from refunds.queries import results
 
 PAGE_DEFAULT = 50
@@ -39,15 +36,6 @@ api = Door(
 )
 errors.register(api)
 api.add_router("", orders.router)
-
-
-@dataclass(frozen=True, slots=True)
-class _Recorded:
-    """What a proposal led to, before its result is read."""
-
-    operation_id: UUID
-    outcome: str
-    rests: bool
 
 
 @api.post(
@@ -71,46 +59,26 @@ async def propose(
     if isinstance(recorded, HttpResponse):
         return recorded
     try:
-        answer = await _outcome(request.auth, recorded, proposal.wait_seconds)
+        answer = await room.outcome(request.auth, recorded, wait_seconds=proposal.wait_seconds)
     except (OperationalError, InterfaceError):
         return errors.problem(errors.recorded_but_away(recorded.operation_id))
     response["Location"] = reverse("api:get_refund", args=[recorded.operation_id])
     return Status(201 if recorded.outcome == "created" else 200, answer)
 
 
-async def _outcome(
-    credential: Credential, recorded: _Recorded, wait_seconds: int
-) -> dict[str, Any]:
-    if not recorded.rests:
-        await waiting.wait(recorded.operation_id, seconds=wait_seconds, patient=False)
-    outcome = results.ALREADY_DONE if recorded.outcome == results.ALREADY_DONE else None
-    return await sync_to_async(_result)(credential, recorded.operation_id, outcome)
-
-
-def _record(credential: Credential, proposal: ProposalIn) -> _Recorded | HttpResponse:
-    """The one write transaction of a proposal; a conflict is answered with what it met."""
+def _record(credential: Credential, proposal: ProposalIn) -> room.Recorded | HttpResponse:
     try:
-        proposed = intake.propose(proposal.request(), Caller(agent=credential.agent))
+        return room.record(credential, proposal.request())
     except Refusal as refusal:
-        if refusal.operation_id is None:
-            raise
-        existing = _result(credential, refusal.operation_id, results.CONFLICT)
-        return errors.problem(refusal, existing)
-    operation = proposed.operation
-    rests = waiting.at_rest(operation.state, operation.pending_reason, patient=False)
-    if not rests:
-        waiting.hang_up()
-    return _Recorded(operation.pk, proposed.outcome, rests)
+        return _conflict(credential, refusal)
 
 
-def _result(
-    credential: Credential, operation_id: object, outcome: str | None = None
-) -> dict[str, Any]:
-    assert isinstance(operation_id, UUID)
-    operation = results.find(operation_id, credential.agent.accounts)
-    if operation is None:
-        raise errors.not_found("refund")
-    return results.result(operation, timezone.now(), outcome=outcome)
+def _conflict(credential: Credential, refusal: Refusal) -> HttpResponse:
+    """A conflict is answered with the refund it met; every other refusal goes on."""
+    existing = room.existing(credential, refusal)
+    if existing is None:
+        raise refusal
+    return errors.problem(refusal, existing)
 
 
 @api.get(
@@ -126,14 +94,42 @@ async def get_refund(
     request: AgentRequest,
     operation_id: UUID,
     wait_seconds: Annotated[int, Field(ge=0, le=WAIT_SECONDS_MAX)] = 0,
+    session_id: Annotated[str | None, Field(pattern=CALL_ID)] = None,
 ) -> dict[str, Any]:
-    """Answers at once, or within `wait_seconds` as soon as the refund has ended."""
-    only(request, "wait_seconds")
-    answer = await sync_to_async(_result)(request.auth, operation_id)
-    if not wait_seconds:
-        return answer
-    await waiting.wait(operation_id, seconds=wait_seconds, patient=True)
-    return await sync_to_async(_result)(request.auth, operation_id)
+    """Answers at once, or within `wait_seconds` as soon as the refund has ended.
+
+    One session (or, without `session_id`, one key) may ask 5 times within 10 minutes for a refund
+    that has not ended, and a wait is one call. After that the answer is as true, comes at once,
+    and says `stop_and_tell_customer` and when to ask again.
+    """
+    only(request, "wait_seconds", "session_id")
+    return await room.status(
+        request.auth, operation_id, session_id=session_id, wait_seconds=wait_seconds
+    )
+
+
+@api.post(
+    "/refunds/{uuid:operation_id}/withdraw",
+    operation_id="withdraw_refund",
+    auth=Bearer("refund:propose"),
+    response={200: Result, **PROBLEMS},
+    exclude_unset=True,
+    summary="Withdraw a refund that is not sent",
+    tags=["refunds"],
+)
+def withdraw(
+    request: AgentRequest, operation_id: UUID, withdrawal: WithdrawalIn | None = None
+) -> HttpResponse | dict[str, Any]:
+    """Takes back what this agent proposed, before it is sent; again is the same result.
+
+    After the sending has begun it is 409 `already_sent` with the refund as it stands.
+    """
+    only(request)
+    reason = withdrawal.reason if withdrawal else ""
+    try:
+        return room.withdraw(request.auth, operation_id, reason=reason)
+    except Refusal as refusal:
+        return _conflict(request.auth, refusal)
 
 
 @api.get(

@@ -26,6 +26,9 @@ class Limits:
     sweep_batch_max: int = 200
     lookup_pages_max: int = 50
     waiting_seconds: int = 10
+    calls_per_minute_max: int = 60
+    status_calls_max: int = 5
+    status_calls_seconds: int = 600
 
     def backoff(self, attempts_so_far: int) -> int:
         """Seconds to wait after the n-th attempt (1, 2, ...) that was not executed."""

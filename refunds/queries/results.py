@@ -24,6 +24,19 @@ from refunds.providers import registry
 STALE: Final = "stale"
 ALREADY_DONE: Final = "already_done"
 CONFLICT: Final = "conflict"
+STOP: Final = "stop_and_tell_customer"
+
+# Everything that a result may advise, and what it means; no other word is ever sent.
+NEXT_ACTIONS: Final = {
+    "ask_status": "Ask for the status after `ask_again_after_seconds`. Do not propose again.",
+    STOP: "You asked often enough. Stop asking, tell the customer what `say` says, and come back"
+    " after `ask_again_after_seconds` if at all.",
+    "ask_customer": "The payment company needs something from the customer. Tell them.",
+    "done": "Nothing is left to do.",
+    "tell_a_person": "A person must look at it. Tell a colleague; do not propose again.",
+    "correct_and_propose": "Read `reasons`, correct the wish, and propose it as a new call.",
+    "propose_again_if_needed": "Nothing was sent. Propose it as a new call if it is still wanted.",
+}
 # For an operation whose account is not configured any more.
 UNKNOWN_TARGET_SECONDS: Final = 900
 _IN_DOUBT: Final = (states.SUBMITTING, states.UNKNOWN)
@@ -215,6 +228,22 @@ def result(operation: Operation, now: datetime, *, outcome: str | None = None) -
             # No adapter reads yet what is asked of the customer; the page of the provider says it.
             answer |= {"next_action": "ask_customer", "ask_customer_for": None, "until": None}
     return answer
+
+
+def has_ended(answer: dict[str, Any]) -> bool:
+    """Whether the operation of a result has ended, so that asking again changes nothing."""
+    return answer["state"] in states.ENDED
+
+
+def stopped(answer: dict[str, Any], left_seconds: int) -> dict[str, Any]:
+    """The same truth for who asked too often: stop, speak, and when asking makes sense again."""
+    return answer | {"next_action": STOP, "ask_again_after_seconds": left_seconds}
+
+
+def next_actions_table() -> str:
+    """The closed list as a Markdown table, for the documentation."""
+    rows = [f"| `{name}` | {means} |" for name, means in NEXT_ACTIONS.items()]
+    return "\n".join(["| next_action | means |", "|---|---|", *rows])
 
 
 def utc(at: datetime) -> str:
