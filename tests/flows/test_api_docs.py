@@ -26,6 +26,7 @@ def test_every_address_is_described_with_its_problems(schema: dict[str, Any]) ->
         ("post", "/api/v1/refunds"),
         ("get", "/api/v1/refunds"),
         ("get", "/api/v1/refunds/{operation_id}"),
+        ("post", "/api/v1/refunds/{operation_id}/withdraw"),
         ("get", "/api/v1/orders/{order_ref}/refunds"),
         ("put", "/api/v1/orders/{order_ref}"),
         ("post", "/api/v1/orders:batch"),
