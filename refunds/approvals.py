@@ -34,7 +34,15 @@ from refunds.consent import (
 )
 from refunds.domain import states
 from refunds.domain.errors import Refusal
-from refunds.ledger import Actor, Locked, back_to_waiting, lock, release, transition
+from refunds.ledger import (
+    Actor,
+    Locked,
+    back_to_waiting,
+    lock,
+    moved_unexplained,
+    release,
+    transition,
+)
 from refunds.models import Approval, Operation, Person
 
 
@@ -74,8 +82,8 @@ def approve(operation_id: UUID, person: Person, shown: Shown) -> Approved:
                 what_to_do="Nothing to do.",
                 operation_id=operation.pk,
             )
-        if any(each.order_version != locked.order.version for each in earlier):
-            # An approval of an older order version does not add up with one of today's.
+        if moved_unexplained(operation.pk):
+            # An approval that does not explain today's order does not add up with one of today's.
             operation.round += 1
             Operation.objects.filter(pk=operation.pk).update(round=operation.round)
             earlier = []
@@ -87,6 +95,8 @@ def approve(operation_id: UUID, person: Person, shown: Shown) -> Approved:
             fingerprint=operation.fingerprint,
             order_version=locked.order.version,
             shown=balance.snapshot(locked.order, locked.payment),
+            shown_operations=[each.operation_id for each in shown.siblings],
+            shown_amounts_minor=[each.amount_minor for each in shown.siblings],
             asked_by_approver=asked_by(operation, person),
             separate_refund_confirmed=shown.separate_refund_confirmed,
             policy_version=policy.version,

@@ -9,7 +9,7 @@ from refunds import balance
 from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.domain.money import display
-from refunds.ledger import Locked
+from refunds.ledger import Locked, Sibling, siblings_of
 from refunds.models import Agent, Approval, Operation, Person
 from refunds.text import check_text
 
@@ -23,10 +23,15 @@ def roles_of(person: Person) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What was on the approver's screen, as the form posts it back."""
+    """What was on the approver's screen, as the form posts it back.
+
+    `siblings`: the order's other refunds that have not ended, ordered by id, as the page listed
+    them; never read anew for the press.
+    """
 
     fingerprint: bytes
     order_version: int
+    siblings: tuple[Sibling, ...]
     separate_refund_confirmed: bool = False
 
 
@@ -126,6 +131,16 @@ def require_same_screen(locked: Locked, shown: Shown) -> None:
             " sent. Below is what changed.",
             status=409,
             what_to_do="Look at what changed, then decide again.",
+            operation_id=operation.pk,
+            facts={"version_then": shown.order_version, "version_now": order.version},
+        )
+    if shown.siblings != siblings_of(operation):
+        raise Refusal(
+            "stale_page",
+            f"Not approved. The other refunds of order {order.ref} changed after this page was"
+            " drawn. Nothing was reserved and nothing was sent. Below is what there is now.",
+            status=409,
+            what_to_do="Look at the other refunds, then decide again.",
             operation_id=operation.pk,
             facts={"version_then": shown.order_version, "version_now": order.version},
         )

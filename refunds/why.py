@@ -7,6 +7,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from refunds.domain import states
+from refunds.ledger import moved_unexplained
 from refunds.models import Approval, Operation, Reservation
 
 
@@ -26,12 +27,19 @@ def lapse_cause(operation_id: UUID) -> str | None:
     if not _callers_allowed(operation) or not _approvers_allowed(operation):
         return "authority"
     order, payment = operation.order, operation.payment
-    if order.version != operation.send_version or order.frozen or payment.state != "captured":
+    if _order_moved(operation) or order.frozen or payment.state != "captured":
         return "order_changed"
     holds = Reservation.objects.filter(operation=operation, state="held").exists()
     if not holds and payment.available_minor < operation.amount_minor:
         return "balance"
     return None
+
+
+def _order_moved(operation: Operation) -> bool:
+    """Whether the order moved in a way that the authority to send does not explain."""
+    if operation.quorum == 0:
+        return operation.order.version != operation.send_version
+    return moved_unexplained(operation.pk)
 
 
 def _expired(operation: Operation) -> bool:

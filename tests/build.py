@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from refunds import approvals, feed, intake
 from refunds.consent import Shown
+from refunds.ledger import siblings_of
 from refunds.models import Agent, Operation, Order, Person
 
 _calls = itertools.count(1)
@@ -99,6 +100,7 @@ def shown(operation: Operation, *, tick: bool = False) -> Shown:
     return Shown(
         fingerprint=bytes(fresh.fingerprint),
         order_version=fresh.order.version,
+        siblings=siblings_of(fresh),
         separate_refund_confirmed=tick,
     )
 

@@ -13,6 +13,7 @@ from refunds.ledger.door import (
 )
 from refunds.ledger.lapse import back_to_waiting, expire, lapse
 from refunds.ledger.orders import book, bump, hold_again, mark_frozen, release
+from refunds.ledger.siblings import Sibling, moved_unexplained, siblings_of
 
 __all__ = [
     "DISPATCHER",
@@ -22,6 +23,7 @@ __all__ = [
     "Claim",
     "Locked",
     "Recorded",
+    "Sibling",
     "back_to_waiting",
     "book",
     "bump",
@@ -31,7 +33,9 @@ __all__ = [
     "lapse",
     "lock",
     "mark_frozen",
+    "moved_unexplained",
     "record_answer",
     "release",
+    "siblings_of",
     "transition",
 ]

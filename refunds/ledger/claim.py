@@ -12,15 +12,18 @@ from psycopg import errors as pg
 from refunds.domain.errors import ClaimRefused, CommitUnknown
 from refunds.domain.fingerprint import canonical
 from refunds.domain.limits import Limits
+from refunds.ledger.siblings import EXPLAINED
 
 # One locked CTE holds every condition, and every write hangs on its row: two writes with a
 # condition each would be two decisions. What must be absent is read from the locked row or is
 # older than this statement by nature (a refused attempt, an open stop).
 # A reservation that is already held is kept: the second send takes no money again (rule 36).
+# An approval counts only while it explains every move of the order since it was given, by the
+# list of its own page; policy's own authority (quorum 0) has seen no list and forgives nothing.
 CLAIM = """
 WITH ready AS MATERIALIZED (
   SELECT o.id, o.order_id, o.payment_id, o.amount_minor, o.attempt_count + 1 AS no,
-         s.operation_id IS NULL AS fresh
+         r.version AS order_version, s.operation_id IS NULL AS fresh
   FROM operation o
   JOIN payment p ON p.id = o.payment_id
   JOIN orders r ON r.id = o.order_id
@@ -28,7 +31,7 @@ WITH ready AS MATERIALIZED (
   LEFT JOIN reservation s ON s.operation_id = o.id AND s.state = 'held'
   WHERE o.id = %(id)s AND o.state = 'authorized' AND NOT o.halted
     AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
-    AND r.version = o.send_version AND NOT r.frozen
+    AND (o.quorum > 0 OR r.version = o.send_version) AND NOT r.frozen
     AND p.state = 'captured' AND NOT p.halted
     AND coalesce(a.pause_kind, '') = ''
     AND NOT EXISTS (SELECT FROM sending_stop WHERE ended_at IS NULL)
@@ -51,11 +54,12 @@ WITH ready AS MATERIALIZED (
          WHERE c.operation_id = o.id AND c.round = o.round AND c.fingerprint = o.fingerprint
            AND c.expires_at > clock_timestamp()
            AND EXISTS (SELECT FROM person_groups m JOIN auth_group q ON q.id = m.group_id
-                       WHERE m.person_id = w.id AND q.name = c.as_role))
+                       WHERE m.person_id = w.id AND q.name = c.as_role)
+           AND /*explained*/)
   FOR UPDATE OF r, p, o
 ), moved AS (
   UPDATE operation o SET state = 'submitting', version = o.version + 1, attempt_count = y.no,
-    send_version = CASE WHEN y.fresh THEN o.send_version + 1 ELSE o.send_version END,
+    send_version = CASE WHEN y.fresh THEN y.order_version + 1 ELSE o.send_version END,
     entered_at = clock_timestamp(), not_before = NULL,
     due_at = clock_timestamp() + %(lease)s * interval '1 second'
   FROM ready y WHERE o.id = y.id RETURNING o.id, o.version, y.no
@@ -87,7 +91,7 @@ WITH ready AS MATERIALIZED (
          no, '{}', clock_timestamp() FROM moved
 )
 SELECT version, no FROM moved
-"""
+""".replace("/*explained*/", EXPLAINED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,7 +227,11 @@ class Reservation(models.Model):
 
 
 class Approval(models.Model):
-    """One person's yes to one fingerprint on one order version. Append-only."""
+    """One person's yes to one fingerprint on one order version. Append-only.
+
+    `shown_operations` are the order's other refunds that the page listed, `shown_amounts_minor`
+    their amounts in the same order: their reservations do not end this approval.
+    """
 
     operation = models.ForeignKey(
         Operation, on_delete=models.PROTECT, related_name="approvals", db_index=False
@@ -239,6 +243,7 @@ class Approval(models.Model):
     order_version = models.BigIntegerField()
     shown = models.JSONField()
     shown_operations = ArrayField(models.UUIDField(), default=list)
+    shown_amounts_minor = ArrayField(models.BigIntegerField(), default=list)
     asked_by_approver = models.BooleanField(default=False)
     separate_refund_confirmed = models.BooleanField(default=False)
     policy_version = models.CharField(max_length=64)
@@ -253,6 +258,10 @@ class Approval(models.Model):
             ),
             models.CheckConstraint(
                 name="approval_role_known", condition=models.Q(as_role__in=["lead", "finance"])
+            ),
+            models.CheckConstraint(
+                name="approval_shown_with_amounts",
+                condition=models.Q(shown_operations__len=models.F("shown_amounts_minor__len")),
             ),
         ]
         indexes = [models.Index(fields=["approver", "at"], name="approval_by_person")]

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from refunds import approvals, intake
 from refunds.consent import Shown
+from refunds.ledger import siblings_of
 from refunds.models import Agent, Operation, Person
 from review.demo.shop import SALES, Control, refund_elsewhere
 
@@ -162,6 +163,7 @@ def _follow(wish: Wish, operation: Operation, people: dict[str, Person], control
         shown = Shown(
             fingerprint=bytes(fresh.fingerprint),
             order_version=fresh.order.version,
+            siblings=siblings_of(fresh),
             separate_refund_confirmed=fresh.possible_repeat,
         )
         approvals.approve(operation.pk, people[name], shown)

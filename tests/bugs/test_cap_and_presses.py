@@ -40,6 +40,7 @@ def press(operation: Operation, person: str) -> dict[str, Any]:
         "person": person,
         "fingerprint": shown.fingerprint.hex(),
         "order_version": shown.order_version,
+        "siblings": [(str(each.operation_id), each.amount_minor) for each in shown.siblings],
     }
 
 

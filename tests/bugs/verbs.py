@@ -16,14 +16,23 @@ from reconciliation import reconciler, sweep
 from refunds import approvals, dispatch, intake
 from refunds.consent import Shown
 from refunds.domain.errors import Refusal
+from refunds.ledger import Sibling
 from refunds.models import Agent, Person
 from refunds.providers import http
 
 
-def approve(*, operation: str, person: str, fingerprint: str, order_version: int) -> str:
+def approve(
+    *,
+    operation: str,
+    person: str,
+    fingerprint: str,
+    order_version: int,
+    siblings: list[tuple[str, int]],
+) -> str:
     shown = Shown(
         fingerprint=bytes.fromhex(fingerprint),
         order_version=order_version,
+        siblings=tuple(Sibling(UUID(id_), minor) for id_, minor in siblings),
         separate_refund_confirmed=True,
     )
     approvals.approve(UUID(operation), Person.objects.get(username=person), shown)

@@ -51,7 +51,7 @@ def test_only_a_lead_approves(cast: Cast) -> None:
 def test_another_fingerprint_or_order_version_is_stale_and_records_nothing(cast: Cast) -> None:
     build.order()
     operation = build.proposed(cast.echo)
-    other = Shown(fingerprint=bytes(32), order_version=1)
+    other = Shown(fingerprint=bytes(32), order_version=1, siblings=())
     assert refused(operation, cast.ben, other).code == "fingerprint_differs"
     seen = build.shown(operation)
     build.external_refund("4821", 3000)

@@ -77,6 +77,7 @@ def acts(order: dict[str, Any]) -> Callable[[str, int], str]:
     from reconciliation import reconciler
     from refunds import approvals, dispatch
     from refunds.consent import Shown
+    from refunds.ledger import Sibling
     from refunds.models import Operation, Person
     from tests.ledger.rows import resubmitted, sent
 
@@ -84,10 +85,12 @@ def acts(order: dict[str, Any]) -> Callable[[str, int], str]:
         return Person.objects.get(username=order["person"])
 
     def approve(pk: str, version: int) -> str:
+        listed = order["siblings"][pk]
         row = Operation.objects.get(pk=pk)
         shown = Shown(
             fingerprint=bytes(row.fingerprint),
             order_version=version,
+            siblings=tuple(Sibling(UUID(id_), minor) for id_, minor in listed),
             separate_refund_confirmed=True,
         )
         approved = approvals.approve(row.pk, person(), shown)

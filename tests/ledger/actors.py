@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from django.db import connection
 
+from refunds.ledger import siblings_of
 from refunds.models import Operation
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -134,6 +135,14 @@ class Troupe:
         order = {
             "verb": verb,
             "on": on,
+            "siblings": {
+                str(each.pk): [
+                    (str(other.operation_id), other.amount_minor) for other in siblings_of(each)
+                ]
+                for each in operations
+            }
+            if verb == "approve"
+            else {},
             "person": person,
             "stop_at": stop_at,
             "host": host,

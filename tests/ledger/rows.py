@@ -172,9 +172,9 @@ def proved_absent(operation: Operation, evidence_id: int) -> None:
 
 _APPROVAL = """
 INSERT INTO approval (operation_id, round, approver_id, as_role, fingerprint, order_version, shown,
-                      shown_operations, asked_by_approver, separate_refund_confirmed,
-                      policy_version, expires_at)
-SELECT id, round, %(person)s, %(role)s, fingerprint, 1, '{}', '{}', false, false, policy_version,
+                      shown_operations, shown_amounts_minor, asked_by_approver,
+                      separate_refund_confirmed, policy_version, expires_at)
+SELECT id, round, %(person)s, %(role)s, fingerprint, 1, '{}', '{}', '{}', false, false, policy_version,
        clock_timestamp() + interval '1 day'
 FROM operation WHERE id = %(id)s
 """

@@ -9,18 +9,23 @@ from tests.ledger.guards.guarded import Guarded
 
 APPROVE = """
 INSERT INTO approval (operation_id, round, approver_id, as_role, fingerprint, order_version, shown,
-                      shown_operations, asked_by_approver, separate_refund_confirmed,
-                      policy_version, expires_at)
-SELECT id, {round}, %s, {role}, {fingerprint}, 1, '{{}}', '{{}}', false, false, policy_version,
-       clock_timestamp() + interval '1 day'
+                      shown_operations, shown_amounts_minor, asked_by_approver,
+                      separate_refund_confirmed, policy_version, expires_at)
+SELECT id, {round}, %s, {role}, {fingerprint}, 1, '{{}}', '{{}}', {amounts}, false, false,
+       policy_version, clock_timestamp() + interval '1 day'
 FROM operation WHERE id = %s
 """
 ANOTHERS = "nobody approves what they or their agent proposed"
 NOT_WAITING = "an approval is for what is waiting, in this round, with this fingerprint"
 
 
-def approve(round_: str = "round", fingerprint: str = "fingerprint", role: str = "'lead'") -> str:
-    return APPROVE.format(round=round_, fingerprint=fingerprint, role=role)
+def approve(
+    round_: str = "round",
+    fingerprint: str = "fingerprint",
+    role: str = "'lead'",
+    amounts: str = "'{}'",
+) -> str:
+    return APPROVE.format(round=round_, fingerprint=fingerprint, role=role, amounts=amounts)
 
 
 def by(person: Person, operation: Operation) -> list[object]:
@@ -68,12 +73,21 @@ def test_an_approval_is_given_in_a_role_that_decides(guarded: Guarded) -> None:
     )
 
 
+def test_an_approval_has_an_amount_beside_each_refund_that_was_shown(guarded: Guarded) -> None:
+    guarded.refuses(
+        approve(amounts="'{1200}'"),
+        by(guarded.cast.ben, guarded.waiting),
+        says="approval_shown_with_amounts",
+    )
+
+
 def test_an_approval_for_no_operation_is_refused(guarded: Guarded) -> None:
     guarded.refuses(
         "INSERT INTO approval (operation_id, round, approver_id, as_role, fingerprint,"
-        " order_version, shown, shown_operations, asked_by_approver, separate_refund_confirmed,"
-        " policy_version, expires_at) VALUES (gen_random_uuid(), 1, %s, 'lead', '', 1, '{}', '{}',"
-        " false, false, '', clock_timestamp())",
+        " order_version, shown, shown_operations, shown_amounts_minor, asked_by_approver,"
+        " separate_refund_confirmed, policy_version, expires_at)"
+        " VALUES (gen_random_uuid(), 1, %s, 'lead', '', 1, '{}', '{}', '{}', false, false, '',"
+        " clock_timestamp())",
         [guarded.cast.ben.pk],
         says="query returned no rows",
     )
