@@ -8,10 +8,43 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+
+from refunds.domain.roles import ROLES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+class Oidc(BaseModel):
+    """AFTERSEND_OIDC: people sign in at their own provider, which also says their groups."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str = Field(pattern=r"^[a-z0-9-]{1,32}$")
+    name: str = Field(min_length=1, max_length=40)
+    server_url: str
+    client_id: str = Field(min_length=1)
+    secret: str = Field(min_length=1, repr=False)
+    groups_claim: str = "groups"
+    roles: dict[str, str] = Field(min_length=1)
+
+    @field_validator("server_url")
+    @classmethod
+    def _an_address(cls, value: str) -> str:
+        if urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname:
+            raise ValueError("must be the https:// address of the provider")
+        return value
+
+    @field_validator("roles")
+    @classmethod
+    def _known_roles(cls, value: dict[str, str]) -> dict[str, str]:
+        unknown = sorted(set(value.values()) - set(ROLES))
+        if unknown:
+            raise ValueError(
+                f"{', '.join(unknown)} is no role here; the roles are {', '.join(ROLES)}"
+            )
+        return value
 
 
 class Environment(BaseSettings):
@@ -36,6 +69,8 @@ class Environment(BaseSettings):
     policy_file: Path = BASE_DIR / "policy.toml"
     run_dir: Path = BASE_DIR / ".run"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    second_factor: Literal["on", "off"] | None = None
+    oidc: Oidc | None = None
     sandbox_url: str = ""
     sandbox_token: str = ""
     limits: dict[str, float | int | tuple[int, ...]] = Field(default_factory=dict)
@@ -68,6 +103,12 @@ class Environment(BaseSettings):
                 raise ValueError(f"AFTERSEND_{name} needs 50 characters or more")
         if self.allow_loopback_providers:
             raise ValueError("AFTERSEND_ALLOW_LOOPBACK_PROVIDERS is refused in production")
+        if self.second_factor == "off":
+            raise ValueError(
+                "AFTERSEND_SECOND_FACTOR=off is for demo and tests; production needs it on"
+            )
+        if self.oidc and urlsplit(self.oidc.server_url).scheme != "https":
+            raise ValueError("AFTERSEND_OIDC: server_url must begin with https:// in production")
         if self.limits:
             raise ValueError("AFTERSEND_LIMITS shortens the engine's constants; not in production")
         return self
@@ -76,6 +117,11 @@ class Environment(BaseSettings):
     def loopback_providers(self) -> bool:
         """Demo and tests talk to the sandbox on this machine; production never does."""
         return self.env != "production"
+
+    @cached_property
+    def wants_second_factor(self) -> bool:
+        """Demo and tests go without one unless they ask for it; production never does."""
+        return self.env == "production" or self.second_factor == "on"
 
     @cached_property
     def secrets(self) -> tuple[str, str]:
@@ -94,6 +140,8 @@ def load() -> Environment:
     """The checked environment; ends the process with one sentence per wrong value."""
     try:
         return Environment()
+    except SettingsError as error:
+        raise SystemExit(f"The settings are not usable:\n  {error}; it must be JSON") from None
     except ValidationError as error:
         lines = []
         for item in error.errors():
@@ -132,3 +180,17 @@ def provider_keys(environ: dict[str, str] | None = None) -> dict[str, str]:
             account = name.removeprefix("AFTERSEND_PROVIDER_").removesuffix("_KEY")
             found[account.lower().replace("_", "-")] = value
     return found
+
+
+def social_providers(oidc: Oidc | None) -> dict[str, object]:
+    """allauth's table of providers: at most one, and its secret stays in the settings."""
+    if oidc is None:
+        return {}
+    app = {
+        "provider_id": oidc.id,
+        "name": oidc.name,
+        "client_id": oidc.client_id,
+        "secret": oidc.secret,
+        "settings": {"server_url": oidc.server_url},
+    }
+    return {"openid_connect": {"APPS": [app], "OAUTH_PKCE_ENABLED": True}}

@@ -50,6 +50,10 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "django_htmx",
     "ninja",  # for the files of its documentation page
     "refunds",
@@ -65,9 +69,12 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "review.middleware.ConsoleHeaders",
+    "review.middleware.SameSitePosts",
+    "review.middleware.SecondFactorFirst",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -99,6 +106,25 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign_in"
 if TESTING:
     PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+# Signing in: the forms and pages are ours, the flows and the second factors are allauth's. None of
+# its addresses is routed, and its templates are not on the search path.
+SECOND_FACTOR = ENV.wants_second_factor
+ACCOUNT_ADAPTER = "review.adapters.Accounts"
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*"]
+ACCOUNT_RATE_LIMITS = False  # review/attempts.py counts, in the same cache, and says how long
+MFA_ADAPTER = "review.adapters.SecondFactors"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # nobody's mail is asked for
+MFA_TOTP_ISSUER = "Aftersend"
+MFA_TOTP_TOLERANCE = 1
+# A browser makes passkeys on plain http for the name localhost only.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
+SOCIALACCOUNT_ADAPTER = "review.adapters.Provided"
+OIDC = ENV.oidc
+SOCIALACCOUNT_PROVIDERS = env.social_providers(OIDC)
 
 SESSION_COOKIE_AGE = 43_200
 SESSION_COOKIE_SAMESITE = "Lax"

@@ -17,6 +17,7 @@ from django.utils import timezone
 from refunds.consent import roles_of
 from refunds.models import Operation, Person
 from refunds.queries import pages
+from review import step_up
 from review.models import RefusedAct
 from review.presenters.words import Clock
 from review.roles import SEE, Act, may, words_of
@@ -68,11 +69,16 @@ def _viewer(person: Person) -> Viewer:
 
 
 def require(request: HttpRequest, act: Act, object_ref: str = "") -> Viewer:
-    """The viewer, if they may do `act`; raises Forbidden, stored, otherwise."""
+    """The viewer, if they may do `act`; raises Forbidden, stored, otherwise.
+
+    Raises StepUpNeeded for a post of an act that needs a fresh proof of who they are.
+    """
     who = viewer(request)
     if not who.may(act):
         refused(who.person, act.name, object_ref or request.path, "role_missing")
         raise Forbidden(act)
+    if act.step_up and request.method == "POST":
+        step_up.require(request, act.words)
     return who
 
 

@@ -15,8 +15,11 @@ from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from review import access, proof
 from review.access import Forbidden
-from review.views import errors
+from review.roles import DECIDERS
+from review.step_up import StepUpNeeded
+from review.views import confirm, errors
 
 IDLE_SECONDS = 1_800
 ABSOLUTE_SECONDS = 43_200
@@ -24,6 +27,16 @@ ABSOLUTE_SECONDS = 43_200
 _SEEN_GRAIN_SECONDS = 60
 # Doors of machines: they carry no session and answer in their own form.
 _MACHINES = ("/api/", "/webhooks/", "/mcp")
+# What somebody who decides may open before a second factor is there.
+_WITHOUT_SECOND_FACTOR = (
+    "second_factor",
+    "second_factor_app",
+    "second_factor_passkey",
+    "confirm",
+    "sign_in",
+    "sign_out",
+    "still_here",
+)
 _HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=()",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -65,7 +78,52 @@ class ConsoleHeaders:
             return errors.unreadable(request)
         if isinstance(error, Forbidden):
             return errors.forbidden(request, str(error))
+        if isinstance(error, StepUpNeeded):
+            return confirm.needed(request, error)
         return None
+
+
+class SameSitePosts:
+    """Changes are taken from our own pages only: the browser says where a request began.
+
+    Django's token stands behind this; it also compares the Origin header.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        began = request.headers.get("Sec-Fetch-Site", "same-origin")
+        safe = request.method in ("GET", "HEAD", "OPTIONS")
+        if not safe and began != "same-origin" and not request.path.startswith(_MACHINES):
+            return errors.elsewhere(request)
+        return self.get_response(request)
+
+
+class SecondFactorFirst:
+    """Who decides and has no second factor yet may set one up, and sign out; nothing else."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Any, args: Any, kwargs: Any
+    ) -> HttpResponse | None:
+        if not settings.SECOND_FACTOR or request.path.startswith(_MACHINES):
+            return None
+        here = request.resolver_match.url_name if request.resolver_match else ""
+        if not request.user.is_authenticated or here in _WITHOUT_SECOND_FACTOR:
+            return None
+        who = access.viewer(request)
+        if who.roles.isdisjoint(DECIDERS) or proof.enrolled(who.person):
+            return None
+        to = resolve_url("second_factor")
+        if request.headers.get("HX-Request"):
+            return HttpResponse(status=204, headers={"HX-Redirect": to})
+        return HttpResponseRedirect(to)
 
 
 def _end_old_session(request: HttpRequest) -> None:

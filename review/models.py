@@ -108,3 +108,63 @@ class Preference(models.Model):
 
     def __str__(self) -> str:
         return f"{self.person_id}"
+
+
+class RoleChange(models.Model):
+    """A change of what somebody may do, with what was before; append-only, held by the database.
+
+    `before` and `after` are {"roles": [...], "active": bool}. One of kind `change` has an effect
+    once another admin decided for it (RoleDecision); the other kinds are facts already.
+    """
+
+    class Kind(models.TextChoices):
+        FOUND = "found", "founded"
+        ADDED = "added", "added"
+        CHANGE = "change", "proposed"
+        PROVIDED = "provided", "by the sign-in provider"
+
+    person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="role_changes")
+    kind = models.CharField(max_length=8, choices=Kind)
+    before = models.JSONField()
+    after = models.JSONField()
+    reason = models.CharField(max_length=300)
+    proposed_by = models.ForeignKey(
+        Person, on_delete=models.PROTECT, related_name="+", null=True, db_index=False
+    )
+    proposed_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "role_change"
+        constraints = [
+            models.CheckConstraint(
+                name="role_change_not_ones_own",
+                condition=models.Q(proposed_by=None) | ~models.Q(proposed_by=models.F("person")),
+            ),
+            models.CheckConstraint(
+                name="role_change_has_a_proposer",
+                condition=~models.Q(kind="change") | models.Q(proposed_by__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.person_id}: {self.kind}"
+
+
+class RoleDecision(models.Model):
+    """What another admin made of a proposed change; one for each, append-only.
+
+    A trigger refuses the proposer and the person it is about.
+    """
+
+    change = models.OneToOneField(
+        RoleChange, on_delete=models.PROTECT, primary_key=True, related_name="decision"
+    )
+    by = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="+", db_index=False)
+    confirmed = models.BooleanField()
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "role_decision"
+
+    def __str__(self) -> str:
+        return f"{self.change_id}: {'confirmed' if self.confirmed else 'declined'}"

@@ -12,14 +12,21 @@ from typing import Final
 
 from refunds.domain.roles import ADMIN, FINANCE, LEAD, MANAGER, OPS, OPS_LEAD, REP
 
+# Whoever decides needs a second factor.
+DECIDERS: Final = (LEAD, OPS, OPS_LEAD, FINANCE, ADMIN)
+
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One thing a person may do; `words` completes "You can read this but not ..."."""
+    """One thing a person may do; `words` completes "You can read this but not ...".
+
+    `step_up` says that posting it needs a proof of who they are that is not older than 5 minutes.
+    """
 
     name: str
     words: str
     roles: tuple[str, ...]
+    step_up: bool = False
 
 
 _READERS: Final = (LEAD, OPS, OPS_LEAD, FINANCE, MANAGER, ADMIN)
@@ -37,15 +44,17 @@ TAKE_BACK: Final = Act("take_back", "take an approval back", (LEAD,))
 NOTE: Final = Act("note", "write a note", (LEAD, OPS, OPS_LEAD, FINANCE, MANAGER))
 CLAIM: Final = Act("claim", "claim a case", (OPS, OPS_LEAD))
 CHECK_NOW: Final = Act("check_now", "ask the provider now", (OPS, OPS_LEAD))
-RESOLVE: Final = Act("resolve", "give the first signature", (OPS, OPS_LEAD))
-SECOND_SIGN: Final = Act("second_sign", "give the second signature", (OPS_LEAD,))
+RESOLVE: Final = Act("resolve", "give the first signature", (OPS, OPS_LEAD), step_up=True)
+SECOND_SIGN: Final = Act("second_sign", "give the second signature", (OPS_LEAD,), step_up=True)
 FREEZE: Final = Act("freeze", "freeze an order or assign its cases", (OPS_LEAD,))
 CHOOSE_REMEDY: Final = Act("choose_remedy", "choose a remedy", (LEAD, OPS, OPS_LEAD))
 STOP: Final = Act("stop", "stop all sending", (LEAD, OPS, OPS_LEAD, FINANCE, ADMIN))
 PAUSE: Final = Act("pause", "pause an account", (OPS_LEAD,))
-START: Final = Act("start", "start sending again", (OPS_LEAD, ADMIN))
-ACCEPT_FACT: Final = Act("accept_fact", "accept a contract fact", (OPS_LEAD, ADMIN))
-ADMINISTER: Final = Act("administer", "change agents, keys, people or roles", (ADMIN,))
+START: Final = Act("start", "start sending again", (OPS_LEAD, ADMIN), step_up=True)
+ACCEPT_FACT: Final = Act("accept_fact", "accept a contract fact", (OPS_LEAD, ADMIN), step_up=True)
+ADMINISTER: Final = Act(
+    "administer", "change agents, keys, people or roles", (ADMIN,), step_up=True
+)
 
 MATRIX: Final = (
     SEE_STATUS,

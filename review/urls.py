@@ -1,15 +1,61 @@
 """The console's addresses. URLs are the state: what a page shows can be copied from its address."""
 
 from django.contrib.auth.decorators import login_not_required
-from django.urls import path
+from django.urls import path, register_converter
 
-from review.views import approvals, home, operation, sending, sign_in, unknown
+from review.addresses import OrderRef
+from review.views import (
+    account,
+    approvals,
+    confirm,
+    drafts,
+    home,
+    oidc,
+    operation,
+    orders,
+    people,
+    profile,
+    search,
+    second_factor,
+    sending,
+    sign_in,
+    status,
+    unknown,
+)
+
+register_converter(OrderRef, "order")
 
 urlpatterns = [
     path("", home.home, name="home"),
     path("sign-in", login_not_required(sign_in.SignIn.as_view()), name="sign_in"),
+    path("sign-in", login_not_required(sign_in.SignIn.as_view()), name="account_login"),
+    path("sign-in/second", sign_in.second_step, name="mfa_authenticate"),
+    path("oidc/<slug:provider_id>/login/", oidc.leave, name="openid_connect_login"),
+    path("oidc/<slug:provider_id>/login/callback/", oidc.come_back, name="openid_connect_callback"),
+    path("sign-in/cancelled", oidc.cancelled, name="socialaccount_login_cancelled"),
+    path("confirm", confirm.confirm, name="confirm"),
+    path("account", account.account, name="account"),
+    path("account/password", account.password, name="account_password"),
+    path("account/second-factor", second_factor.set_up, name="second_factor"),
+    path("account/second-factor/app", second_factor.add_app, name="second_factor_app"),
+    path("account/second-factor/passkey", second_factor.add_passkey, name="second_factor_passkey"),
+    path("account/second-factor/codes", second_factor.new_codes, name="second_factor_codes"),
+    path(
+        "account/second-factor/<int:factor>/remove",
+        second_factor.remove,
+        name="second_factor_remove",
+    ),
+    path("people", people.everybody, name="people"),
+    path("people/add", people.add, name="people_add"),
+    path("people/<int:person_id>/change", people.propose, name="people_change"),
+    path("people/changes/<int:change_id>/decide", people.decide, name="people_decide"),
     path("sign-out", sign_in.SignOut.as_view(), name="sign_out"),
     path("still-here", sign_in.still_here, name="still_here"),
+    path("profile", profile.profile, name="profile"),
+    path("profile/change", profile.change, name="profile_change"),
+    path("drafts", drafts.save, name="drafts"),
+    path("drafts/discard", drafts.discard, name="draft_discard"),
+    path("search", search.search, name="search"),
     path("recorded/<uuid:press>", home.recorded, name="recorded"),
     path("approvals", approvals.queue, name="approvals"),
     path("approvals/<uuid:operation_id>/approve", approvals.approve, name="approve"),
@@ -17,6 +63,13 @@ urlpatterns = [
     path("unknown", unknown.queue, name="unknown"),
     path("operations/<uuid:operation_id>", operation.operation, name="operation"),
     path("operations/<uuid:operation_id>/take-back", approvals.take_back, name="take_back"),
+    path("orders", orders.listed, name="orders"),
+    path("orders/<order:order_ref>", orders.order, name="order"),
+    path("propose/<order:order_ref>", orders.propose, name="propose"),
+    path("freeze/<order:order_ref>", orders.freeze, name="freeze"),
+    path("unfreeze/<order:order_ref>", orders.unfreeze, name="unfreeze"),
+    path("status", status.search, name="status"),
+    path("status/<order:order_ref>", status.order_status, name="order_status"),
     path("sending", sending.accounts, name="sending"),
     path("sending/stop", sending.stop, name="sending_stop"),
     path("sending/start", sending.start, name="sending_start"),

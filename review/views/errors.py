@@ -24,6 +24,28 @@ def forbidden(request: HttpRequest, says: str) -> HttpResponse:
     return _page(request, status=403, title="Not for your role", says=says)
 
 
+def whom_to_ask(request: HttpRequest, name: str) -> HttpResponse:
+    """Somebody who proved who they are, and whom nobody gave a role."""
+    return _page(
+        request,
+        status=403,
+        title="You have no role here",
+        says=f"You are known as {name}, and no role was given to you. You were not signed in.",
+        do="Ask whoever looks after your groups at the sign-in provider, or an admin of this console.",
+    )
+
+
+def elsewhere(request: HttpRequest) -> HttpResponse:
+    """A form that was posted from a page of another site."""
+    return _page(
+        request,
+        status=403,
+        title="This did not come from our own page",
+        says="Nothing was recorded. The form was sent from another site.",
+        do="Open the console itself and press there.",
+    )
+
+
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _page(
         request,
