@@ -37,5 +37,7 @@ def configuration(level: str) -> dict[str, Any]:
             "django.server": {"handlers": ["console"], "level": level, "propagate": False},
             "httpx": {"level": "WARNING"},
             "httpcore": {"level": "WARNING"},
+            "httpx2": {"level": "WARNING"},
+            "mcp": {"level": "WARNING"},
         },
     }

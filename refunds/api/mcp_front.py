@@ -1,0 +1,139 @@
+"""In front of the MCP server: whose host, whose key, how large, and JSON that says one thing.
+
+Refusals here are answers of HTTP in the shape of the REST door's problems. What is wrong with one
+tool call is told by the tool instead, where a model can read it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import structlog
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.http.request import split_domain_port, validate_host
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from refunds import credentials
+from refunds.api import errors, waiting
+from refunds.api.auth import bearer_of
+from refunds.api.door import BODY_BYTES_MAX
+from refunds.api.parsing import read_json
+from refunds.domain.errors import Refusal
+from refunds.models import Credential
+
+log = structlog.get_logger(__name__)
+
+# Where the credential of a request stands in its ASGI scope.
+CREDENTIAL: Final = "aftersend.credential"
+
+
+class Front:
+    """Lets a request through to the MCP server, with its credential in the scope, or refuses it."""
+
+    def __init__(self, server: ASGIApp) -> None:
+        self._server = server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._server(scope, receive, send)
+            return
+        # Synchronous parts of one request share a thread, those of others run beside them.
+        async with ThreadSensitiveContext():
+            try:
+                body = await _admit(scope, receive)
+            except Refusal as refusal:
+                await _problem(refusal)(scope, receive, send)
+            except (OperationalError, InterfaceError) as error:
+                log.error("database_unavailable", path=scope["path"], error=type(error).__name__)
+                await _problem(errors.database_unavailable())(scope, receive, send)
+            else:
+                await self._server(scope, _replayed(body, receive), send)
+            finally:
+                await sync_to_async(waiting.hang_up)()
+
+
+async def _admit(scope: Scope, receive: Receive) -> bytes:
+    """The body of a request that may go on. Raises Refusal."""
+    headers = Headers(scope=scope)
+    _require_our_host(headers)
+    if scope["method"] != "POST":
+        raise errors.method_not_allowed("POST")
+    scope[CREDENTIAL] = await sync_to_async(_credential)(headers.get("authorization", ""))
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise errors.not_json("application/json")
+    body = await _body(headers, receive)
+    _require_plain_json(body)
+    return body
+
+
+def _require_our_host(headers: Headers) -> None:
+    """Against pages of other sites that reach this machine under a name of theirs."""
+    host, _ = split_domain_port(headers.get("host", ""))
+    if not (host and validate_host(host, settings.ALLOWED_HOSTS)):
+        raise Refusal(
+            "host_unknown",
+            "This installation does not answer under that name.",
+            status=421,
+            what_to_do="Use the installation's own address.",
+        )
+    origin = headers.get("origin")
+    if origin is not None and origin not in settings.CSRF_TRUSTED_ORIGINS:
+        raise Refusal(
+            "origin_unknown",
+            "A page of another site may not call tools.",
+            status=403,
+            what_to_do="Call from a program, which sends no Origin header.",
+        )
+
+
+def _credential(header: str) -> Credential:
+    return credentials.authenticate(bearer_of(header))
+
+
+async def _body(headers: Headers, receive: Receive) -> bytes:
+    declared = headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and int(declared[:20]) > BODY_BYTES_MAX:
+        raise errors.too_large()
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return bytes(body)  # the caller has gone; what it left is no JSON
+        body += message.get("body", b"")
+        if len(body) > BODY_BYTES_MAX:
+            raise errors.too_large()
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _require_plain_json(body: bytes) -> None:
+    """Raises Refusal 400: not JSON, nested too deep, or a name twice, of which one would win."""
+    try:
+        read_json(body)
+    except Refusal as refusal:
+        if refusal.status == 400:
+            raise
+        # A value that a tool does not take: the tool says so.
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return left.pop() if left else await receive()
+
+    return replay
+
+
+def _problem(refusal: Refusal) -> Response:
+    """The REST door's problem, spoken by ASGI; not stored by anybody on the way."""
+    answer = errors.problem(refusal)
+    answer["Cache-Control"] = "no-store"
+    if refusal.status == 405:
+        answer["Allow"] = "POST"
+    headers: dict[str, Any] = dict(answer.items())
+    return Response(answer.content, status_code=refusal.status, headers=headers)
