@@ -67,7 +67,7 @@ def _submit(operation: Operation, account: Account, won: Claim, deadline: float)
     started_at = timezone.now()
     unnoted = _not_noted(won)
     raw = unnoted or http.call(
-        adapter.create(account, bytes(operation.body), operation.provider_key),
+        adapter.create_refund(account, bytes(operation.body), operation.provider_key),
         total_seconds=settings.LIMITS.call_total_seconds,
         body_bytes_max=settings.LIMITS.answer_bytes_max,
         send_deadline=deadline,

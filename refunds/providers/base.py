@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from refunds.domain.contract import ProviderContract
+from refunds.domain.effects import Effect
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer, RefundRecord
 
 JSON_DEPTH_MAX = 20
@@ -38,12 +39,16 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """One request as it goes over the wire; `body` is sent as these very bytes."""
+    """One request as it goes over the wire; `body` is sent as these very bytes.
+
+    `effect` is what it can move at the provider; None for a reading.
+    """
 
     method: str
     url: str
     headers: dict[str, str]
     body: bytes = b""
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +99,7 @@ class Adapter(Protocol):
         """The canonical request bytes; built once and stored with the operation."""
         ...
 
-    def create(self, account: Account, body: bytes, key: str) -> HttpRequest: ...
+    def create_refund(self, account: Account, body: bytes, key: str) -> HttpRequest: ...
 
     def read_answer(self, raw: RawAnswer, expected: Expected) -> Answer: ...
 

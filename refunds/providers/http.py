@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 from django.conf import settings
 
+from refunds.domain.effects import require_declared
 from refunds.domain.outcome import RawAnswer
 from refunds.providers.base import HttpRequest
 
@@ -104,7 +105,10 @@ def call(
 
     `send_deadline` is a `time.monotonic()` value; past it nothing is written.
     `first_byte_at` is None in the answer exactly when no byte of the request was started.
+    Raises UndeclaredEffect, before anything is opened, for a request that is no reading and names
+    no declared effect.
     """
+    require_declared(request.method, request.effect)
     wire = _Wire(send_deadline)
     watchdog = threading.Timer(total_seconds, wire.shut)
     watchdog.daemon = True

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from refunds.domain.contract import Fact, ProviderContract
+from refunds.domain.effects import REFUND_CREATE
 from refunds.domain.fingerprint import canonical
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer, RefundRecord
 from refunds.providers.base import (
@@ -73,12 +74,16 @@ class Plain:
             }
         )
 
-    def create(self, account: Account, body: bytes, key: str) -> HttpRequest:
+    def create_refund(self, account: Account, body: bytes, key: str) -> HttpRequest:
         headers = _headers(account) | {"Content-Type": "application/json"}
         if account.contract.keys != "none":
             headers["Idempotency-Key"] = key
         return HttpRequest(
-            method="POST", url=f"{account.base_url}/refunds", headers=headers, body=body
+            method="POST",
+            url=f"{account.base_url}/refunds",
+            headers=headers,
+            body=body,
+            effect=REFUND_CREATE,
         )
 
     def read_answer(self, raw: RawAnswer, expected: Expected) -> Answer:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from refunds.domain.contract import Fact, ProviderContract
+from refunds.domain.effects import REFUND_CREATE
 from refunds.domain.errors import Refusal
 from refunds.domain.money import exponent
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer, RefundRecord
@@ -119,13 +120,17 @@ class Stripe:
             ]
         ).encode()
 
-    def create(self, account: Account, body: bytes, key: str) -> HttpRequest:
+    def create_refund(self, account: Account, body: bytes, key: str) -> HttpRequest:
         headers = _headers(account) | {
             "Content-Type": "application/x-www-form-urlencoded",
             "Idempotency-Key": key,
         }
         return HttpRequest(
-            method="POST", url=f"{account.base_url}/v1/refunds", headers=headers, body=body
+            method="POST",
+            url=f"{account.base_url}/v1/refunds",
+            headers=headers,
+            body=body,
+            effect=REFUND_CREATE,
         )
 
     def read_answer(self, raw: RawAnswer, expected: Expected) -> Answer:

@@ -104,7 +104,7 @@ def ask(account: Account, marker: str, total_seconds: float = TOTAL_SECONDS) -> 
         )
     )
     raw = http.call(
-        adapter.create(account, body, marker),
+        adapter.create_refund(account, body, marker),
         total_seconds=total_seconds,
         body_bytes_max=262_144,
         send_deadline=time.monotonic() + 5,

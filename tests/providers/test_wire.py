@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from refunds.domain.effects import REFUND_CREATE, Effect, UndeclaredEffect
 from refunds.domain.outcome import RawAnswer
 from refunds.providers import http
 from refunds.providers.base import HttpRequest
@@ -17,13 +18,20 @@ from tests.providers.listener import answer, listening, silence
 from tests.providers.listener import http as said
 
 LIMIT = 262_144
+OF_NO_TABLE = Effect(
+    name="void.create", adapter_method="void", started_by="refunds.dispatch", committed_before=()
+)
 
 
 def call(
     url: str, *, total_seconds: float = 5, send_deadline: float | None = None, **more: Any
 ) -> RawAnswer:
     request = HttpRequest(
-        method="POST", url=f"{url}/refunds", headers={"Idempotency-Key": "the-key"}, body=b"body"
+        method="POST",
+        url=f"{url}/refunds",
+        headers={"Idempotency-Key": "the-key"},
+        body=b"body",
+        effect=REFUND_CREATE,
     )
     return http.call(
         request,
@@ -98,7 +106,12 @@ def test_an_address_inside_the_house_is_refused_before_a_byte(settings: Any) -> 
 @pytest.mark.parametrize("value", ["a\r\nX: 1", "a\x00b", "ключ"])
 def test_a_header_that_is_none_is_not_sent(value: str) -> None:
     with listening(answer(said())) as listener:
-        request = HttpRequest(method="POST", url=listener.url, headers={"Idempotency-Key": value})
+        request = HttpRequest(
+            method="POST",
+            url=listener.url,
+            headers={"Idempotency-Key": value},
+            effect=REFUND_CREATE,
+        )
         raw = http.call(request, total_seconds=5, body_bytes_max=LIMIT)
     assert raw.status is None
     assert b"POST" not in b"".join(listener.requests)
@@ -231,3 +244,15 @@ def test_a_compressed_body_is_kept_and_not_read() -> None:
         raw = call(listener.url)
     assert raw.body == bomb
     assert "compressed" in raw.unreadable
+
+
+@pytest.mark.parametrize(
+    ("method", "effect"),
+    [("POST", None), ("DELETE", None), ("POST", OF_NO_TABLE), ("GET", OF_NO_TABLE)],
+)
+def test_what_no_table_declares_opens_no_connection(method: str, effect: Effect | None) -> None:
+    with listening(answer(said())) as listener:
+        request = HttpRequest(method=method, url=listener.url, headers={}, effect=effect)
+        with pytest.raises(UndeclaredEffect):
+            http.call(request, total_seconds=5, body_bytes_max=LIMIT)
+    assert listener.requests == []

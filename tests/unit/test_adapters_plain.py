@@ -77,11 +77,11 @@ def test_the_body_has_one_form_with_our_marker_and_no_text_of_the_caller() -> No
 
 
 def test_the_request_carries_the_stored_bytes_and_the_key() -> None:
-    request = ADAPTER.create(account(), b"these very bytes", "the-key")
+    request = ADAPTER.create_refund(account(), b"these very bytes", "the-key")
     assert (request.method, request.body) == ("POST", b"these very bytes")
     assert request.url == "http://127.0.0.1:8010/plain/plain-main/refunds"
     assert request.headers["Idempotency-Key"] == "the-key"
-    assert "Idempotency-Key" not in ADAPTER.create(account("plain-nokeys"), b"", "k").headers
+    assert "Idempotency-Key" not in ADAPTER.create_refund(account("plain-nokeys"), b"", "k").headers
 
 
 @pytest.mark.parametrize(

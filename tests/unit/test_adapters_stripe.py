@@ -78,7 +78,7 @@ def test_the_body_is_a_form_with_our_marker_and_no_text_of_the_caller() -> None:
 
 
 def test_the_request_carries_the_stored_bytes_and_the_key() -> None:
-    request = ADAPTER.create(ACCOUNT, b"these very bytes", "the-key")
+    request = ADAPTER.create_refund(ACCOUNT, b"these very bytes", "the-key")
     assert (request.method, request.body) == ("POST", b"these very bytes")
     assert request.url == "https://api.stripe.com/v1/refunds"
     assert request.headers["Idempotency-Key"] == "the-key"

@@ -1,0 +1,48 @@
+"""The effects that can move money, all of them, declared in one place. Pure.
+
+The wire refuses a request that is not a reading and names no effect of this table
+(`refunds.providers.http`), and a test walks the sources for other ways out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+READINGS: Final = frozenset({"GET", "HEAD"})
+
+
+class UndeclaredEffect(Exception):
+    """A request that may change something at a provider is not declared here. Nothing was sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One effect. `adapter_method` builds its request; `started_by` is the only caller of that.
+
+    `committed_before`: the events of the state table, one of which, with its attempt, is committed
+    before the request leaves.
+    """
+
+    name: str
+    adapter_method: str
+    started_by: str
+    committed_before: tuple[str, ...]
+
+
+REFUND_CREATE: Final = Effect(
+    name="refund.create",
+    adapter_method="create_refund",
+    started_by="refunds.dispatch",
+    committed_before=("submission_started", "resubmitted"),
+)
+EFFECTS: Final = (REFUND_CREATE,)
+
+
+def require_declared(http_method: str, effect: Effect | None) -> None:
+    """Raise UndeclaredEffect unless this is a reading, or an effect of this table."""
+    if effect is None and http_method in READINGS:
+        return
+    if effect not in EFFECTS:
+        name = effect.name if effect else "no effect"
+        raise UndeclaredEffect(f"{http_method} names {name}; declare it in refunds/domain/effects")
