@@ -9,12 +9,12 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import resolve, reverse
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
 from refunds.queries import pages
-from review import access, case_reads, roles
+from review import access, case_reads, keys, preferences, roles, step_up
 from review.presenters.words import Clock
 
 
@@ -28,6 +28,11 @@ class Item:
     current: bool
     count: int | None = None
 
+    @property
+    def key(self) -> str:
+        """The key after `g` that opens it; empty where it has none."""
+        return keys.GO.get(resolve(self.url).url_name or "", "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shell:
@@ -40,6 +45,10 @@ class Shell:
     sandbox: bool
     clock: Clock
     theme: str
+    shortcuts: bool
+    second_factor_off: bool
+    confirmed_seconds: int
+    keys = keys.HELP
 
     @property
     def now_seconds(self) -> int:
@@ -70,10 +79,10 @@ def counts(request: HttpRequest) -> case_reads.Counts:
 
 
 def _shell(request: HttpRequest) -> Shell:
-    theme = request.COOKIES.get("theme", "")
     signed_in = request.user.is_authenticated
     who = access.viewer(request) if signed_in else None
     reads = who is not None and who.may(roles.SEE)
+    chosen = preferences.of(who.person if who else None)
     return Shell(
         reader=who.person.username if who else "",
         roles=", ".join(role.replace("_", " ") for role in sorted(who.roles)) if who else "",
@@ -81,15 +90,24 @@ def _shell(request: HttpRequest) -> Shell:
         halts=pages.halts() if reads else [],
         sandbox=settings.SANDBOX,
         clock=who.clock if who else Clock(timezone.now(), ZoneInfo("UTC")),
-        theme=theme if theme in ("light", "dark") else "",
+        theme=preferences.theme(request, chosen),
+        second_factor_off=not settings.SECOND_FACTOR,
+        confirmed_seconds=step_up.left_seconds(request),
+        shortcuts=chosen.shortcuts,
     )
 
 
 def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
     here = request.resolver_match.url_name if request.resolver_match else ""
     home = Item(url=reverse("home"), word="My work", icon="n-work", current=here == "home")
+    status = Item(
+        url=reverse("status"),
+        word="Status",
+        icon="n-status",
+        current=here in ("status", "order_status"),
+    )
     if not reads:
-        return [home]
+        return [home, status] if access.viewer(request).may(roles.SEE_STATUS) else [home]
     waits = counts(request)
     return [
         home,
@@ -107,6 +125,13 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
             current=here == "unknown",
             count=waits.queue,
         ),
+        Item(
+            url=reverse("orders"),
+            word="Orders",
+            icon="n-order",
+            current=here in ("orders", "order", "propose", "freeze", "unfreeze"),
+        ),
+        status,
         Item(
             url=reverse("sending"),
             word="Providers",

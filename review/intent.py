@@ -16,7 +16,7 @@ from django.http import HttpRequest
 
 from refunds.domain.errors import Refusal, StaleOperation
 from refunds.domain.fingerprint import digest
-from review import access
+from review import access, drafts
 from review.models import Intent
 
 
@@ -70,18 +70,19 @@ def press(
     """
     person = access.viewer(request).person
     try:
-        hidden = _posted(request)
+        hidden = posted(request)
         with transaction.atomic():
             row, first = Intent.objects.get_or_create(
                 pk=hidden.intent,
                 defaults={"person": person, "form": form, "object_ref": object_ref},
             )
             if not first:
-                _require_own(row, person.pk, form, object_ref)
+                require_own(row, person.pk, form, object_ref)
                 return Pressed(row=row, repeated=True)
             row.outcome = act(hidden)
             row.save(update_fields=["outcome"])
             row.refresh_from_db(fields=["at"])
+            drafts.discard(person.pk, form, object_ref)
         return Pressed(row=row)
     except StaleOperation:
         return Pressed(refusal=_moved("stale_page", "Somebody else moved it first."))
@@ -91,7 +92,18 @@ def press(
         return Pressed(refusal=refusal)
 
 
-def _posted(request: HttpRequest) -> Hidden:
+def pressed_before(request: HttpRequest) -> Pressed | None:
+    """The press that the address names by `done`, if it is one of this reader's own."""
+    try:
+        done = UUID(request.GET.get("done", ""))
+    except ValueError:
+        return None
+    row = Intent.objects.filter(pk=done, person=access.viewer(request).person).first()
+    return Pressed(row=row) if row else None
+
+
+def posted(request: HttpRequest) -> Hidden:
+    """The hidden values of the posted form; raises Refusal form_incomplete."""
     try:
         return Hidden(
             UUID(request.POST.get("intent", "")),
@@ -106,7 +118,8 @@ def _posted(request: HttpRequest) -> Hidden:
         ) from error
 
 
-def _require_own(row: Intent, person_id: int, form: str, object_ref: str) -> None:
+def require_own(row: Intent, person_id: int, form: str, object_ref: str) -> None:
+    """Raise Refusal stale_page unless the stored press was of this person, form and object."""
     if (row.person_id, row.form, row.object_ref) != (person_id, form, object_ref):
         raise _moved("stale_page", "This form was already used for something else.")
 

@@ -40,8 +40,12 @@ class Clock:
 
     @property
     def zone_label(self) -> str:
-        """Short name of the reader's zone: "UTC", "CET"."""
-        return self.local(self.now).tzname() or self.zone.key
+        """Short name of the reader's zone now: "UTC", "CET"; "+04" where it has no letters."""
+        return self.zone_at(self.now)
+
+    def zone_at(self, at: datetime) -> str:
+        """The same at another instant: summer time has a name of its own."""
+        return self.local(at).tzname() or self.zone.key
 
     def seconds(self, at: datetime) -> str:
         """ "14:31:07", with the day in front when it is not today."""
@@ -64,6 +68,10 @@ class Clock:
     def utc(self, at: datetime) -> str:
         """The full instant in UTC with its age, for a title."""
         return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {self.ago(at)}"
+
+    def iso_utc(self, at: datetime) -> str:
+        """ "2026-11-29T14:31:07Z", for copying."""
+        return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}Z"
 
     def age(self, at: datetime) -> str:
         """How long ago, as a span: "30 min 54 s"."""

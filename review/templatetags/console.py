@@ -6,13 +6,17 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from refunds.domain.money import display, display_number, exponent
+from review import access, drafts
 from review.presenters.words import SHAPES, Clock, actor_word, short, state_word
 
 register = template.Library()
+# Forms of a time that name an instant; in another zone than UTC they name the zone too.
+_INSTANTS = ("minutes", "seconds", "exact")
 register.filter("short", short)
 register.filter("words", state_word)
 register.filter("actor", actor_word)
@@ -81,8 +85,14 @@ def when(clock: Clock, at: datetime, form: str = "minutes") -> SafeString:
     """An instant in the reader's zone; UTC and its age on hover. `form`: minutes, seconds, exact,
     ago, age."""
     text = getattr(clock, form)(at)
+    label = clock.zone_at(at) if form in _INSTANTS else ""
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>', at.isoformat(), clock.utc(at), text
+        '<time datetime="{}" data-utc="{}" title="{}">{}{}</time>',
+        at.isoformat(),
+        clock.iso_utc(at),
+        clock.utc(at),
+        text,
+        f" {label}" if label not in ("", "UTC") else "",
     )
 
 
@@ -94,6 +104,16 @@ def meter(filled: int) -> SafeString:
         '<rect class="bg" width="100" height="5"/><rect class="fg" width="{}" height="5"/></svg>',
         filled,
     )
+
+
+@register.simple_tag(takes_context=True)
+def draft(context: Context, form: str, object_ref: object) -> drafts.Kept:
+    """`{% draft "reject" op.pk as kept %}`: what this reader typed into the form before.
+
+    The form then includes "review/drafts.html#kept" and draws `kept.fields`.
+    """
+    request = context["request"]
+    return drafts.kept(request, access.viewer(request).person.pk, form, str(object_ref))
 
 
 @register.simple_tag
