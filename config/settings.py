@@ -28,7 +28,13 @@ DATABASE_URL = ENV.database_url or _database.url("aftersend")
 BROKER_URL = ENV.celery_broker_url or _broker.url()
 
 DATABASES: dict[str, Any] = {"default": env.database(DATABASE_URL)}
-DATABASES["default"] |= {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}
+DATABASES["default"] |= {
+    "CONN_MAX_AGE": 0 if ENV.database_pool else 60,
+    "CONN_HEALTH_CHECKS": True,
+}
+if ENV.database_pool:
+    # A request that gets no connection in 5 s is answered with 503; nothing is recorded then.
+    DATABASES["default"]["OPTIONS"]["pool"] = {"max_size": ENV.database_pool, "timeout": 5}
 DATABASES["default"]["OPTIONS"] |= {
     # T23: nothing waits for ever; a lock that does not come in 2 s is a clear error.
     "options": "-c statement_timeout=5000 -c lock_timeout=2000 -c timezone=UTC",
@@ -61,6 +67,7 @@ INSTALLED_APPS = [
     "review",
 ]
 MIDDLEWARE = [
+    "review.request_id.RequestId",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -118,6 +125,7 @@ ACCOUNT_RATE_LIMITS = False  # review/attempts.py counts, in the same cache, and
 MFA_ADAPTER = "review.adapters.SecondFactors"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # nobody's mail is asked for
+MFA_REAUTHENTICATION_REQUIRED = False  # review/step_up.py asks, by our own rule
 MFA_TOTP_ISSUER = "Aftersend"
 MFA_TOTP_TOLERANCE = 1
 # A browser makes passkeys on plain http for the name localhost only.

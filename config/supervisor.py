@@ -64,6 +64,8 @@ def _prepare(demo: Supervisor, run_dir: Path) -> None:
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "PYTHONUNBUFFERED": "1",
     }
+    if os.environ.get("DEMO_SECOND_FACTOR") == "1":
+        demo.environment["AFTERSEND_SECOND_FACTOR"] = "on"
 
 
 def _ports() -> tuple[int, int]:

@@ -10,6 +10,7 @@ from django.db import connection
 
 from refunds import policies
 from refunds.domain.limits import Limits
+from refunds.models import Person
 from refunds.providers import registry
 
 
@@ -57,7 +58,8 @@ def deadlines_fit(**_: Any) -> list[CheckMessage]:
 
 
 def require_trustworthy_database() -> None:
-    """Refuse to start on a replica, or with a role that can set the guards aside.
+    """Refuse to start on a replica, with a role that can set the guards aside, or with a person
+    whom Django's superuser flag puts above the roles.
 
     Raises ImproperlyConfigured. The embedded development server's role is its superuser; the
     caller leaves this out there.
@@ -75,4 +77,9 @@ def require_trustworthy_database() -> None:
         raise ImproperlyConfigured(
             "DATABASE_URL uses a superuser, who can switch the ledger's guards off."
             " Use a role that does not own the tables (docs/operating.md)."
+        )
+    if Person.objects.filter(is_superuser=True).exists():
+        raise ImproperlyConfigured(
+            "Somebody has Django's superuser flag. Set is_superuser to false for everybody;"
+            " rights are given by roles, on the page /people (docs/operating.md)."
         )

@@ -35,6 +35,8 @@ def store(username: str, password: str) -> Person:
     person.set_password(password)
     try:
         person.full_clean(exclude=["password"])
+        if Person.objects.filter(username__iexact=username).exists():
+            raise ValidationError("Somebody has it already, in other letters.")
         with transaction.atomic():
             person.save()
     except (ValidationError, IntegrityError) as error:

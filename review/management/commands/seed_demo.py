@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from config.demo_secrets import kept_secrets, remember
-from review.demo import people, shop, wishes
+from review.demo import people, second_factors, shop, wishes
 
 
 class Command(BaseCommand):
@@ -36,6 +36,8 @@ class Command(BaseCommand):
             raise CommandError(f"The sandbox did not take the demo's payments: {error}") from error
         self.stdout.write(f"New in the demo: {orders} orders, {len(asked)} refunds asked for.")
         self.stdout.write("\n".join(["", *self._how_to(kept["password"], keys["Echo"])]))
+        if settings.SECOND_FACTOR:
+            self.stdout.write("\n".join(["", *second_factors.ensure_apps(everybody)]))
 
     def _how_to(self, password: str, key: str) -> list[str]:
         call = {
