@@ -88,17 +88,27 @@ def _card_number(field: str) -> Refusal:
 
 def check_links(links: Mapping[str, str], hosts: Iterable[str]) -> None:
     """Raise Refusal unless every link is https to an allowed host (or its subdomains)."""
-    allowed = tuple(hosts)
-    for name, link in links.items():
-        host = _https_host(link)
-        fits = any(host == each or host.endswith(f".{each}") for each in allowed)
-        if not host or not fits or len(link) > 500:
+    allowed = allowed_links(links, hosts)
+    for name in links:
+        if name not in allowed:
             raise Refusal(
                 "link_not_allowed",
                 f"links.{name} is not an https link to an allowed host.",
                 what_to_do="Allow the host in AFTERSEND_LINK_HOSTS, or leave the link out.",
                 field="links",
             )
+
+
+def allowed_links(links: Mapping[str, str], hosts: Iterable[str]) -> dict[str, str]:
+    """Those of the links that are https to an allowed host (or its subdomains)."""
+    allowed = tuple(hosts)
+    found = {}
+    for name, link in links.items():
+        host = _https_host(link)
+        fits = any(host == each or host.endswith(f".{each}") for each in allowed)
+        if host and fits and len(link) <= 500:
+            found[name] = link
+    return found
 
 
 def _https_host(link: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -88,3 +89,9 @@ def cases_of(operation_id: UUID) -> list[Case]:
     return list(
         Case.objects.select_related("owner").filter(operation=operation_id).order_by("opened_at")
     )
+
+
+def open_of(ids: Iterable[UUID]) -> dict[UUID, Case]:
+    """The open case of each operation that has one."""
+    found = Case.objects.select_related("owner").filter(operation__in=list(ids), closed_at=None)
+    return {each.operation_id: each for each in found if each.operation_id is not None}

@@ -35,6 +35,9 @@ FORMS: Final[Mapping[str, tuple[str, ...]]] = {
     "stop": ("reason",),
     "pause": ("reason",),
     "agent_create": ("name", "owner"),
+    "propose": ("payment", "amount", "reason_code", "reason_text", "ticket_ref", "asked_by"),
+    "freeze": ("reason",),
+    "unfreeze": ("reason",),
 }
 
 

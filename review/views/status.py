@@ -1,0 +1,51 @@
+"""The rep's page: what may be said about an order's refunds, and nothing that moves money."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from refunds.queries import orders
+from review import access, roles, status_page
+
+
+@require_GET
+def search(request: HttpRequest) -> HttpResponse:
+    """One field, an order's reference; `order` leads to its page or says that there is none."""
+    who = access.require(request, roles.SEE_STATUS)
+    ref = request.GET.get("order", "").strip()
+    if ref and orders.known(ref) is not None:
+        return HttpResponseRedirect(reverse("order_status", args=[ref]))
+    return render(request, "review/status.html", {"clock": who.clock, "ref": ref, "order": None})
+
+
+@require_GET
+def order_status(request: HttpRequest, order_ref: str) -> HttpResponse:
+    """What to say about each refund of one order; `since` is a poll (204 or the whole panel)."""
+    who = access.viewer(request)
+    if not (who.may(roles.SEE_STATUS) or who.may(roles.SEE)):
+        raise Http404
+    access.require(request, roles.SEE_STATUS, order_ref)
+    found = orders.known(order_ref)
+    if found is None:
+        raise Http404
+    part = orders.operations(found)
+    told = status_page.told_of(part.operations, who)
+    context: dict[str, Any] = {
+        "clock": who.clock,
+        "ref": order_ref,
+        "order": found,
+        "told": told,
+        "more": part.more,
+        "mark": status_page.mark(told),
+        "may_propose": who.may(roles.PROPOSE),
+    }
+    if "since" not in request.GET:
+        return render(request, "review/status.html", context)
+    if request.GET["since"] == context["mark"]:
+        return HttpResponse(status=204)
+    return render(request, "review/status.html#moved", context | {"oob": True})
