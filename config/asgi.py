@@ -7,6 +7,9 @@ from typing import Any
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+# Each request runs in a thread of its own here, so connections are shared: kept per thread they
+# would outlive their threads and use up what the database allows.
+os.environ.setdefault("AFTERSEND_DATABASE_POOL", "24")
 _django = get_asgi_application()
 
 # Importing the Celery app connects the bell, so that an approval rings the money queue.

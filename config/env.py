@@ -58,6 +58,8 @@ class Environment(BaseSettings):
     secret_key: str = ""
     key_pepper: str = ""
     database_url: str = Field("", validation_alias="DATABASE_URL")
+    # Connections that one program shares among its threads; 0: each thread keeps its own.
+    database_pool: int = Field(0, ge=0, le=500)
     celery_broker_url: str = Field("", validation_alias="CELERY_BROKER_URL")
     cache_url: str = Field("", validation_alias="CACHE_URL")
     hosts: str = "localhost,127.0.0.1"
