@@ -47,6 +47,16 @@ def send(operation_id: str) -> str:
     account = registry.accounts().get(operation.provider_account)
     if account is None or not account.credential:
         return _without_credential(operation)
+    # A claim that waited behind a sibling's judges by a log older than its lock, and refuses;
+    # asked once more, it reads the log of now.
+    won = _claim(operation, account) or _claim(operation, account)
+    if won is None:
+        return _not_claimed(operation)
+    return _submit(operation, account, *won)
+
+
+def _claim(operation: Operation, account: Account) -> tuple[Claim, float] | None:
+    """The right to send with its deadline on the monotonic clock; None when it was refused."""
     # S counts from before the commit (rule 7).
     deadline = time.monotonic() + settings.LIMITS.send_deadline_seconds
     try:
@@ -58,8 +68,8 @@ def send(operation_id: str) -> str:
             limits=settings.LIMITS,
         )
     except ClaimRefused:
-        return _not_claimed(operation)
-    return _submit(operation, account, won, deadline)
+        return None
+    return won, deadline
 
 
 def _submit(operation: Operation, account: Account, won: Claim, deadline: float) -> str:

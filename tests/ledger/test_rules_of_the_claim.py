@@ -156,8 +156,7 @@ def test_rule_04_the_money_is_taken_once_where_two_want_it(
     second = build.authorized(cast.omar, cast.ben, amount_minor=4100)
     run("UPDATE payment SET captured_minor = 8000")
     assert dispatch.send(str(first.pk)) == "confirmed"
-    # As if it had been approved on the picture of now: only the money is left to say no.
-    run("UPDATE operation SET send_version = %s WHERE id = %s", order_version(), second.pk)
+    # The first was on the page of the second: only the money is left to say no.
     assert dispatch.send(str(second.pk)) == "lapsed"
     second.refresh_from_db()
     assert second.stale_cause == "balance"
