@@ -1,7 +1,7 @@
 """From a wish to an operation: recognise the same refund, judge, store. One transaction.
 
-The same refund is recognised three ways: the same call, the same wish (request_ref), and an
-equivalent (same payment and amount) that is open or has ended lately.
+The same refund is recognised three ways, as `refunds.domain.sameness` declares them: the same
+call, the same wish (request_ref), and an equivalent that is open or has ended lately.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from refunds import doorbell, policies
-from refunds.domain import fingerprint, money, states
+from refunds.domain import fingerprint, money, sameness, states
 from refunds.domain.contract import allowed
 from refunds.domain.errors import Refusal
 from refunds.domain.judging import judge
@@ -27,16 +27,6 @@ from refunds.models import (
 )
 from refunds.proposal import Caller, ProposalRequest, check_form
 from refunds.providers import registry
-
-# After these ends an equal wish is answered with the first operation instead of a new one; the
-# others (denied, withdrawn, expired) left nothing behind and may be asked for again.
-_DONE_STATES = (
-    states.SUCCEEDED,
-    states.MISMATCHED,
-    states.RETURNED,
-    states.FAILED,
-    states.REJECTED,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +61,7 @@ def propose(request: ProposalRequest, caller: Caller) -> Proposed:
 
 def _name_taken(request: ProposalRequest) -> Refusal:
     return Refusal(
-        "request_ref_reused",
+        sameness.SAME_WISH.code,
         f"{request.request_ref!r} names another refund of this order already.",
         status=409,
         what_to_do="Another wish needs another request_ref.",
@@ -82,14 +72,14 @@ def _name_taken(request: ProposalRequest) -> Refusal:
 def _propose(request: ProposalRequest, caller: Caller) -> Proposed:
     call = _same_call(request, caller)
     if call is not None:
-        return Proposed(operation=call, outcome="same")
+        return call
     order = Order.objects.select_for_update().filter(ref=request.order_ref).first()
     if order is None:
         raise _order_unknown(request.order_ref)
     # The twin of this very call may have committed while we waited for the order.
     call = _same_call(request, caller)
     if call is not None:
-        return Proposed(operation=call, outcome="same")
+        return call
     wish = _same_wish(request, order, caller)
     if wish is not None:
         _record_call(request, caller, wish, created=False)
@@ -98,6 +88,8 @@ def _propose(request: ProposalRequest, caller: Caller) -> Proposed:
     _refuse_live_equivalent(request, payment)
     done = _ended_equivalent(request, payment)
     if done is not None and request.separate_from is None:
+        # The call is remembered: repeated when the window is over, it still wishes nothing new.
+        _record_call(request, caller, done, created=False)
         return Proposed(operation=done, outcome="already_done")
     return Proposed(operation=_create(request, caller, order, payment, done), outcome="created")
 
@@ -112,8 +104,8 @@ def _digest(request: ProposalRequest, payment_ref: str) -> bytes:
     )
 
 
-def _same_call(request: ProposalRequest, caller: Caller) -> Operation | None:
-    """The operation of this very call (R3); raises Refusal when its arguments were others."""
+def _same_call(request: ProposalRequest, caller: Caller) -> Proposed | None:
+    """What this very call was answered with (R3); raises Refusal when its arguments were others."""
     known = (
         Proposal.objects.select_related("operation__payment", "operation__order")
         .filter(
@@ -129,15 +121,23 @@ def _same_call(request: ProposalRequest, caller: Caller) -> Operation | None:
     # A payment that was left out is the one it was resolved to then.
     payment_ref = request.payment_ref or known.operation.payment.ref
     if bytes(known.arguments_digest) == _digest(request, payment_ref):
-        return known.operation
+        done = _was_done(known, request)
+        return Proposed(operation=known.operation, outcome="already_done" if done else "same")
     raise Refusal(
-        "tool_call_reused",
+        sameness.SAME_CALL.code,
         f"Call {request.tool_call_id} of this session asked for something else before.",
         status=409,
         what_to_do="Ask for the status of that operation, or propose under a new tool_call_id.",
         field="tool_call_id",
         operation_id=known.operation_id,
     )
+
+
+def _was_done(call: Proposal, request: ProposalRequest) -> bool:
+    """Whether the call met a refund that had ended, so that nothing was created for it."""
+    met = call.operation
+    ended = met.settled_at is not None and met.settled_at <= call.at
+    return ended and not call.created and met.request_ref != request.request_ref
 
 
 def _same_wish(request: ProposalRequest, order: Order, caller: Caller) -> Operation | None:
@@ -159,7 +159,7 @@ def _same_wish(request: ProposalRequest, order: Order, caller: Caller) -> Operat
     if same:
         return known
     raise Refusal(
-        "request_ref_reused",
+        sameness.SAME_WISH.code,
         f"{request.request_ref} was asked for as {money.display(known.amount_minor, known.currency)}"
         f" of payment {known.payment.ref}.",
         status=409,
@@ -215,7 +215,7 @@ def _refuse_live_equivalent(request: ProposalRequest, payment: Payment) -> None:
     if live is None or request.currency != payment.currency:
         return
     raise Refusal(
-        "equivalent_unresolved",
+        sameness.OPEN_EQUIVALENT.code,
         f"An equal refund of payment {payment.ref} is not ended: {live.business_key} is"
         f" {live.state}.",
         status=409,
@@ -234,7 +234,7 @@ def _ended_equivalent(request: ProposalRequest, payment: Payment) -> Operation |
             payment=payment,
             amount_minor=request.amount_minor,
             currency=request.currency,
-            state__in=_DONE_STATES,
+            state__in=sameness.DONE_STATES,
             settled_at__gte=since,
         )
         .order_by("-settled_at")

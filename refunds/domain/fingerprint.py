@@ -71,7 +71,7 @@ def material_digest(
 def arguments_digest(
     *, order_ref: str, payment_ref: str, amount_minor: int, currency: str, reason_code: str
 ) -> bytes:
-    """What makes two calls the same call: texts, claims, tickets and waits are not part of it."""
+    """The digest of `sameness.CANONICAL_ARGUMENTS`: what makes two calls the same call."""
     return digest(
         {
             "order": order_ref,

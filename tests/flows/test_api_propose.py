@@ -226,7 +226,8 @@ def test_an_equal_refund_that_ended_lately_is_already_done(door: Door) -> None:
     assert (again.body["state"], again.body["next_action"]) == ("rejected", "tell_a_person")
     assert again.body["do_not_repeat"] is True
     assert "the photo shows another item" in again.body["sentence"]
-    assert books() == before
+    # Only the call is remembered, so that its repetition is known.
+    assert books() == before | {"calls": 2}
 
 
 def test_a_separate_refund_is_taken_and_flagged(door: Door) -> None:
