@@ -28,6 +28,7 @@ app.conf.update(
         "refunds.tasks.send": {"queue": "money"},
         "refunds.tasks.*": {"queue": "lookups"},
         "reconciliation.tasks.*": {"queue": "lookups"},
+        "review.tasks.*": {"queue": "lookups"},
     },
     **broker.settings_for(settings.BROKER_URL),
 )
@@ -38,9 +39,10 @@ app.conf.beat_schedule = {
     "probe paused accounts": {"task": "reconciliation.tasks.probe_accounts", "schedule": 5.0},
     "watch balances": {"task": "reconciliation.tasks.watch_balances", "schedule": 30.0},
     "expire proposals": {"task": "refunds.tasks.expire", "schedule": 60.0},
+    "forget old drafts": {"task": "review.tasks.forget_drafts", "schedule": 3600.0},
     "compare with the witness": {"task": "refunds.tasks.check_witness", "schedule": 60.0},
 }
-app.autodiscover_tasks(["refunds", "reconciliation"])
+app.autodiscover_tasks(["refunds", "reconciliation", "review"])
 
 
 def ring(task: str, operation_id: str, after_seconds: float) -> None:

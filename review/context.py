@@ -115,7 +115,15 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
             url=reverse("approvals"),
             word="Approvals",
             icon="s-authorized",
-            current=here in ("approvals", "approve", "reject"),
+            current=here
+            in (
+                "approvals",
+                "approve",
+                "reject",
+                "review_ticked",
+                "approve_ticked",
+                "ticked_result",
+            ),
             count=waits.waiting,
         ),
         Item(
@@ -138,4 +146,13 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
             icon="n-provider",
             current=str(here).startswith("sending"),
         ),
+        *_admins(request, str(here)),
     ]
+
+
+def _admins(request: HttpRequest, here: str) -> list[Item]:
+    """Owners find their agents from their profile; the rail has them for admins."""
+    if not access.viewer(request).may(roles.ADMINISTER):
+        return []
+    current = here.startswith(("agent", "key_"))
+    return [Item(url=reverse("agents"), word="Agents", icon="k-agent", current=current)]

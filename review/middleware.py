@@ -15,7 +15,7 @@ from django.shortcuts import render, resolve_url
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from review import access, proof
+from review import access, drafts, proof
 from review.access import Forbidden
 from review.roles import DECIDERS
 from review.step_up import StepUpNeeded
@@ -143,13 +143,16 @@ def _end_old_session(request: HttpRequest) -> None:
 
 
 def _sign_in_first(request: HttpRequest) -> HttpResponse:
+    """A form that comes after its session has ended is not executed; its text is kept."""
     ended = getattr(request, "session_ended", False)
+    kept = request.method == "POST" and drafts.keep_unsent(request.POST.dict())
     if request.headers.get("HX-Request"):
         context = {"minutes": IDLE_SECONDS // 60, "wanted": _wanted(request)}
         response = render(request, "review/sign_in.html#ended", context, status=401)
         response["HX-Retarget"], response["HX-Reswap"] = "#slot", "innerHTML"
         return response
-    query = {"next": _wanted(request)} | ({"ended": "1"} if ended else {})
+    query = {"next": _wanted(request)} | ({"ended": "1"} if ended or kept else {})
+    query |= {"kept": "1"} if kept else {}
     return HttpResponseRedirect(f"{resolve_url(settings.LOGIN_URL)}?{urlencode(query)}")
 
 

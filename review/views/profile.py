@@ -66,6 +66,7 @@ def _page(request: HttpRequest, pressed: Pressed | None) -> HttpResponse:
         "theme": request.POST.get("theme", chosen.theme),
         "shortcuts": chosen.shortcuts,
         "form": intent.drawn(version=0, shown_digest=_digest(who.person)),
+        "agents": list(who.person.agents.order_by("name")),
         "pressed": pressed,
     }
     status = pressed.status if pressed else 200

@@ -88,7 +88,8 @@ addEventListener("htmx:beforeSwap", (event) => { pulse.swapping = event.detail.r
 addEventListener("htmx:oobBeforeSwap", (event) => {
   const { target, fragment } = event.detail;
   if (!pulse.swapping || target.matches("[role=status], [role=alert]")) return;
-  if (!target.matches("[data-must-show]")) {
+  const mustShow = target.matches("[data-must-show]") || one("[data-must-show]", fragment);
+  if (!mustShow) {
     event.detail.shouldSwap = !inUse(target);
   } else if (hasText(target)) {
     event.detail.shouldSwap = false;
