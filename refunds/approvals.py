@@ -34,6 +34,7 @@ from refunds.consent import (
 )
 from refunds.domain import states
 from refunds.domain.errors import Refusal
+from refunds.domain.rejection import OTHER, REJECTION_CODES
 from refunds.ledger import (
     Actor,
     Locked,
@@ -127,8 +128,18 @@ def _authorize(locked: Locked, given: list[Approval], now: datetime) -> None:
     doorbell.ring_send(locked.operation.pk, after_seconds=delay)
 
 
-def reject(operation_id: UUID, person: Person, *, reason: str, version: int) -> Operation:
-    """A lead's no, with a reason of 10 characters or more; told to the proposer, kept for ever."""
+def reject(
+    operation_id: UUID, person: Person, *, reason: str, version: int, code: str = OTHER
+) -> Operation:
+    """A lead's no, with a code of the closed list and a reason of 10 characters or more; told to
+    the proposer, kept for ever."""
+    if code not in REJECTION_CODES:
+        raise Refusal(
+            "reason_code_unknown",
+            "Not rejected. The kind of reason is not one of the list.",
+            what_to_do=f"Choose one of: {', '.join(REJECTION_CODES)}.",
+            field="reason_code",
+        )
     said = checked_reason(reason, not_done="Not rejected", what_to_do="Say why, for the proposer.")
     with transaction.atomic():
         operation = lock(operation_id).operation
@@ -139,7 +150,7 @@ def reject(operation_id: UUID, person: Person, *, reason: str, version: int) -> 
             operation,
             "rejected",
             by=Actor(states.APPROVER, f"person:{person.username}"),
-            detail={"reason": said},
+            detail={"reason": said, "code": code},
         )
     return operation
 

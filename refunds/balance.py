@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -26,10 +26,8 @@ def approved_not_held_minor(payment: Payment, *, besides: Operation | None = Non
     return waiting.aggregate(total=Sum("amount_minor"))["total"] or 0
 
 
-def approved_not_held(
-    operations: Sequence[Operation], *, besides: Collection[UUID] = ()
-) -> dict[UUID, int]:
-    """Per operation the same sum without itself and `besides`: one query for a page of them."""
+def approved_not_held(operations: Sequence[Operation]) -> dict[UUID, int]:
+    """Per operation the same sum, itself left out: one query for a page of them."""
     waiting = list(
         Operation.objects.filter(
             order__in={each.order_id for each in operations},
@@ -37,7 +35,6 @@ def approved_not_held(
             state=states.AUTHORIZED,
         )
         .exclude(reservation__state="held")
-        .exclude(pk__in=besides)
         .values_list("pk", "payment_id", "amount_minor")
     )
     return {

@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 
 from refunds import balance, policies
 from refunds.domain import states
+from refunds.ledger import Sibling
 from refunds.models import Approval, Operation, PolicyCheck
-from refunds.queries import pages
+from refunds.queries import around
 from review import facts, intent, roles
 from review.access import Viewer
-from review.presenters import approval, changes, rows, sentences
+from review.presenters import approval, changes, sentences
 from review.presenters.approval import Decision
 from review.presenters.changes import ClaimRow, DiffRow, MoveRow
 from review.presenters.facts import ApprovalFacts, MoveFacts, OperationFacts, RefundFacts
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One line of the approvals queue."""
-
-    op: Operation
-    facts: OperationFacts
-    given: list[ApprovalFacts]
-    notes: list[str]
-    policy: str
-    age: str
-    left: str
-    is_open: bool
-
-    @property
-    def gone(self) -> bool:
-        return self.facts.state != states.AWAITING_APPROVAL
+_UNSENT = frozenset({states.PROPOSED, states.AWAITING_APPROVAL, states.AUTHORIZED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +68,12 @@ class Slip:
         return intent.drawn(version=self.op.version, shown_digest=self.shown_digest)
 
     @property
+    def siblings(self) -> tuple[Sibling, ...]:
+        """The other refunds of the list that have not ended; the digest holds the list too."""
+        live = [each for each in self.others if each.state not in states.ENDED]
+        return tuple(sorted(Sibling(each.pk, each.amount_minor) for each in live))
+
+    @property
     def fingerprint(self) -> str:
         """Hex of what would be sent; the approve form posts it back."""
         return bytes(self.op.fingerprint).hex()
@@ -108,34 +98,7 @@ class Slip:
         return self.facts.available_minor - self.facts.amount_minor
 
 
-def own_words(op: Operation, who: Viewer) -> str:
-    """MC-03 where the reader or their agent proposed it; empty otherwise."""
-    pk = who.person.pk
-    if op.agent is not None and op.agent_owner_id == pk:
-        by = f"your agent {op.agent.name}"
-    elif op.proposer_id == pk:
-        by = "you"
-    else:
-        return ""
-    return f"You cannot approve this: it was proposed by {by}. Any other support lead can."
-
-
-def row(op: Operation, given: list[Approval], who: Viewer, *, is_open: bool = False) -> Row:
-    plain = facts.operation(op)
-    of_round = _of_round(op, given)
-    return Row(
-        op=op,
-        facts=plain,
-        given=of_round,
-        notes=rows.approval_notes(plain, of_round, own=own_words(op, who), clock=who.clock),
-        policy=approval.policy_word(plain, of_round),
-        age=who.clock.age(op.created_at),
-        left=rows.time_left(plain, who.clock),
-        is_open=is_open,
-    )
-
-
-def _of_round(op: Operation, given: list[Approval]) -> list[ApprovalFacts]:
+def of_round(op: Operation, given: list[Approval]) -> list[ApprovalFacts]:
     """The approvals that count: of this round and of what would be sent."""
     return [
         facts.approval(each)
@@ -157,23 +120,16 @@ def slips(
     who: Viewer,
     *,
     seen_version: int | None = None,
-    approved_here: Collection[UUID] = (),
 ) -> list[Slip]:
-    """A slip for each, with as many queries as for one.
-
-    `approved_here`: what this very press has approved already counts as it was on the screen.
-    """
-    given = pages.approvals_of([op.pk for op in ops])
+    """A slip for each, with as many queries as for one."""
+    given = around.approvals_of([op.pk for op in ops])
     since = {
         op.pk: min(known)
         for op in ops
         if (known := _known_versions(op, given[op.pk], seen_version))
     }
-    near = pages.around(ops, since)
-    waiting = balance.approved_not_held(ops, besides=approved_here)
-    for other in (other for each in near.values() for other in each.others):
-        if other.pk in approved_here and other.state == states.AUTHORIZED:
-            other.state = states.AWAITING_APPROVAL
+    near = around.around(ops, since)
+    waiting = balance.approved_not_held(ops)
     return [_slip(op, who, given[op.pk], near[op.pk], waiting[op.pk], seen_version) for op in ops]
 
 
@@ -188,28 +144,31 @@ def _slip(
     op: Operation,
     who: Viewer,
     all_given: list[Approval],
-    near: pages.Around,
+    near: around.Around,
     waiting: int,
     seen_version: int | None,
 ) -> Slip:
     plain = facts.operation(op)
-    of_round = _of_round(op, all_given)
+    counting = of_round(op, all_given)
     last = [facts.approval(each) for each in all_given if each.round < op.round]
     moves = [facts.move(each) for each in near.moves]
     refunds = [facts.refund(each) for each in near.refunds]
     now = balance.snapshot(op.order, op.payment)
-    claims = changes.claim_rows(op.claims, _comparable(op, now), op.currency)
+    claims = claim_rows(op)
+    policy = policies.current()
+    limits = policy.currencies.get(op.currency)
     decision = approval.decision(
         plain,
-        _reader(op, who, all_given),
-        of_round,
+        reader(op, who, all_given),
+        counting,
         room_minor=op.payment.available_minor - waiting,
-        requester_tier_max=policies.current().requester_may_approve_up_to,
+        requester_tier_max=policy.requester_may_approve_up_to,
+        tier1_max_minor=limits.tier1_max_minor if limits else None,
     )
     return Slip(
         op=op,
         facts=plain,
-        given=of_round,
+        given=counting,
         all_given=[facts.approval(each) for each in all_given],
         checks=near.checks,
         failed_checks=tuple(each.name for each in near.checks if not each.passed),
@@ -226,7 +185,7 @@ def _slip(
         stale=_stale(op, plain, last, now, moves, refunds),
         can_take_back=op.state == states.AUTHORIZED and who.may(roles.TAKE_BACK),
         send_in_seconds=_send_in_seconds(op, who),
-        shown_digest=_digest(op, who, now, of_round, near, waiting),
+        shown_digest=_digest(op, who, now, counting, near),
         since_seen=_moves_since(seen_version, moves, refunds, op.currency),
     )
 
@@ -238,16 +197,18 @@ def _send_in_seconds(op: Operation, who: Viewer) -> int:
     return int((op.not_before - who.clock.now).total_seconds())
 
 
-def _comparable(op: Operation, now: dict[str, Any]) -> dict[str, Any]:
-    """Our facts under the names that a claim may be compared with."""
-    return now | {
+def claim_rows(op: Operation) -> list[ClaimRow]:
+    """What the agent claimed, each beside the fact of ours that it may be compared with."""
+    ours = balance.snapshot(op.order, op.payment) | {
         "amount_minor": op.amount_minor,
         "fulfilment_state": op.order.fulfilment_state,
         "payment_ref": op.payment.ref,
     }
+    return changes.claim_rows(op.claims, ours, op.currency)
 
 
-def _reader(op: Operation, who: Viewer, given: list[Approval]) -> approval.Reader:
+def reader(op: Operation, who: Viewer, given: list[Approval]) -> approval.Reader:
+    """How the viewer stands towards a proposal; `given` are its approvals of every round."""
     pk = who.person.pk
     asked = op.requested_by_kind == "person" and op.requested_by_ref == who.person.username
     return approval.Reader(
@@ -289,22 +250,27 @@ def _moves_since(
     return changes.move_rows([each for each in moves if each.version > version], refunds, currency)
 
 
+def _standing(other: Operation) -> str:
+    """A sibling's state as the digest has it: before its claim, all that matters is that it waits."""
+    return "waiting" if other.state in _UNSENT else other.state
+
+
 def _digest(
     op: Operation,
     who: Viewer,
     now: dict[str, Any],
     given: list[ApprovalFacts],
-    near: pages.Around,
-    waiting_minor: int,
+    near: around.Around,
 ) -> str:
+    # The order's money says through its version when a sibling takes or returns some. That a
+    # sibling was approved changes no money: three pages drawn together may be pressed in turn.
     return intent.digest_of(
         who.person.pk,
         str(op.pk),
         op.state,
         bytes(op.fingerprint).hex(),
         now,
-        waiting_minor,
         [[each.approver, each.as_role] for each in given],
-        [[str(each.pk), each.state] for each in near.others],
+        [[str(each.pk), each.amount_minor, _standing(each)] for each in near.others],
         [[each.ref, each.amount_minor, each.provider_status] for each in near.refunds],
     )

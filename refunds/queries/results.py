@@ -16,6 +16,7 @@ from django.db.models import Prefetch, QuerySet
 
 from refunds.domain import states
 from refunds.domain.contract import allowed
+from refunds.domain.rejection import OTHER
 from refunds.domain.say import About, say
 from refunds.domain.sentences import STALE_CAUSES, Told, sentence
 from refunds.models import Approval, Event, Operation, PolicyCheck, ProviderRefund
@@ -179,9 +180,12 @@ def _names(actor: str) -> str:
 
 
 def reasons(operation: Operation) -> list[dict[str, str]]:
-    """Why: the checks that refused a denied operation, or what made an approval stale."""
+    """Why: the checks that refused it, the lead's reason for a no, or what made it stale."""
     if operation.state == states.DENIED:
         return [{"code": each.name, "says": each.says} for each in operation.checks.all()]
+    if operation.state == states.REJECTED:
+        detail = list(operation.events.all())[-1].detail
+        return [{"code": detail.get("code", OTHER), "says": detail.get("reason", "")}]
     if _is_stale(operation):
         cause = operation.stale_cause
         return [{"code": cause, "says": STALE_CAUSES.get(cause, cause.replace("_", " "))}]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from refunds.domain.judging import tier_words
 from refunds.domain.money import display
+from refunds.domain.states import AWAITING_APPROVAL
 from review.presenters.facts import ApprovalFacts, OperationFacts
 
 
@@ -39,6 +41,7 @@ def decision(
     *,
     room_minor: int,
     requester_tier_max: int,
+    tier1_max_minor: int | None = None,
 ) -> Decision:
     """The same answers as the verb would give, so that no button is drawn that cannot work."""
     earlier = list(given)
@@ -47,9 +50,40 @@ def decision(
         may_approve=not why,
         may_reject="lead" in reader.roles,
         why_not=why,
-        note=_quorum_note(op, earlier, asked=reader.asked),
+        note=_quorum_note(op, earlier, tier1_max_minor, asked=reader.asked),
         tick=op.possible_repeat,
     )
+
+
+def own_words(op: OperationFacts, reader: Reader) -> str:
+    """MC-03 where the reader or their agent proposed it; empty otherwise."""
+    if not reader.own:
+        return ""
+    by = f"your agent {op.proposer}" if reader.own_agent else "you"
+    return f"You cannot approve this: it was proposed by {by}. Any other support lead can."
+
+
+def why_not_together(op: OperationFacts, reader: Reader, now: datetime) -> str:
+    """Why this proposal cannot be ticked and approved with others; empty where it can.
+
+    What needs a look of its own is decided by itself, however small it is.
+    """
+    if op.state != AWAITING_APPROVAL:
+        return f"It is {op.state.replace('_', ' ')} now."
+    reasons = (
+        (op.expires_at <= now, "It has expired."),
+        ("lead" not in reader.roles, "Approving several needs the role support lead."),
+        (reader.own, "It was proposed by you or your agent."),
+        (reader.asked, "You asked for it yourself: approve it by itself, so that this is seen."),
+        (op.tier != 1, f"It needs {tier_words(op.tier)}."),
+        (op.possible_repeat, "It may repeat an earlier refund: a person must confirm by itself."),
+        (bool(op.stale_cause), "It came back stale: look at what changed first."),
+        (op.frozen, "Its order is frozen by a person."),
+        (op.payment_state != "captured", f"Its payment is {op.payment_state}."),
+        (op.payment_halted, "Its payment is halted by an open case."),
+        (op.amount_minor > op.available_minor, "Too little is left to refund on its payment."),
+    )
+    return next((words for holds, words in reasons if holds), "")
 
 
 def _why_not(
@@ -60,8 +94,7 @@ def _why_not(
     requester_tier_max: int,
 ) -> str:
     if reader.own:
-        by = f"your agent {op.proposer}" if reader.own_agent else "you"
-        return f"You cannot approve this: it was proposed by {by}. Any other support lead can."
+        return own_words(op, reader)
     if reader.asked and op.tier > requester_tier_max:
         return (
             "You cannot approve this: it was asked for by you, and it needs"
@@ -99,20 +132,23 @@ def _role_wanted(
     return " or ".join({"lead": "support lead"}.get(role, role) for role in free)
 
 
-def _quorum_note(op: OperationFacts, earlier: list[ApprovalFacts], *, asked: bool) -> str:
+def _quorum_note(
+    op: OperationFacts, earlier: list[ApprovalFacts], tier1_max_minor: int | None, *, asked: bool
+) -> str:
     parts = []
-    if op.quorum > 1:
+    if op.quorum > 1 and earlier:
+        gave = " and ".join(each.approver for each in earlier)
+        parts.append(
+            f"{gave} approved this. Yours would be the last of {op.quorum}; then sending starts."
+        )
+    elif op.quorum > 1:
         who = tier_words(op.tier)
-        if earlier:
-            names = " and ".join(each.approver for each in earlier)
-            parts.append(
-                f"{names} approved this. Yours would be the last of {op.quorum}; then sending starts."
-            )
-        else:
-            parts.append(
-                f"This needs {who}. Your approval will be the first of {op.quorum};"
-                " nothing is sent until the second."
-            )
+        over = tier1_max_minor is not None and op.amount_minor > tier1_max_minor
+        limit = display(tier1_max_minor, op.currency) if over and tier1_max_minor else ""
+        why = f"Refunds over {limit} need {who}." if limit else f"This needs {who}."
+        parts.append(
+            f"{why} Your approval will be the first of two; nothing is sent until the second."
+        )
     if asked:
         parts.append("You asked for this yourself: your approval says so, and it is counted.")
     return " ".join(parts)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from refunds.domain.money import display
-from refunds.domain.states import AWAITING_APPROVAL
-from review.presenters.facts import ApprovalFacts, CaseFacts, EvidenceFacts, OperationFacts
-from review.presenters.sentences import stale_words
+from review.presenters.facts import (
+    CaseFacts,
+    EvidenceFacts,
+    OperationFacts,
+)
 from review.presenters.timeline import VERDICTS
 from review.presenters.words import Clock, count_of, span
 
@@ -89,38 +90,6 @@ def looked(op: OperationFacts, last: EvidenceFacts | None, clock: Clock) -> tupl
         return before, "none planned"
     due = op.due_at <= clock.now
     return before, "due now" if due else f"next {clock.seconds(op.due_at)}"
-
-
-def approval_notes(
-    op: OperationFacts, given: list[ApprovalFacts], *, own: str, clock: Clock
-) -> list[str]:
-    """The lines under the reason in the approvals queue, the most pressing first."""
-    notes = []
-    if op.state == AWAITING_APPROVAL:
-        if timedelta(0) < op.expires_at - clock.now < _SOON:
-            notes.append(f"Expires in {span(op.expires_at - clock.now)}")
-        if op.stale_cause:
-            notes.append(f"Stale: {stale_words(op.stale_cause)}")
-        if own:
-            notes.append(own)
-        if given:
-            names = " and ".join(each.approver for each in given)
-            notes.append(f"Approved by {names}, {clock.minutes(given[-1].at)}")
-    if op.possible_repeat:
-        notes.append("Possible repeat: a person must confirm that it is separate")
-    if op.amount_minor > op.available_minor and op.state == AWAITING_APPROVAL:
-        room = display(max(op.available_minor, 0), op.currency)
-        notes.append(f"Only {room} is still refundable")
-    return notes
-
-
-def time_left(op: OperationFacts, clock: Clock) -> str:
-    """The line under the age in the approvals queue."""
-    if op.state == AWAITING_APPROVAL:
-        return clock.left(op.expires_at)
-    if op.settled_at is not None:
-        return f"ended {clock.minutes(op.settled_at)}"
-    return f"since {clock.minutes(op.entered_at)}"
 
 
 def checker_line(ran_at: datetime | None, clock: Clock) -> str:

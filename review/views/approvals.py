@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -14,111 +13,38 @@ from django.views.decorators.http import require_GET, require_POST
 
 from refunds import approvals as verbs
 from refunds.consent import Shown
+from refunds.domain.rejection import OTHER
 from refunds.ledger import lock
-from refunds.models import Operation
 from refunds.queries import pages
-from review import access, intent, proposal, roles
-from review.context import counts
+from review import access, intent, proposal, queue_page, queue_poll, queue_rows, roles, step_up
 from review.intent import Hidden, Pressed
-from review.models import Intent
-from review.paging import PAGE_ROWS, changed_since, cursor_instant, signature
-
-TABS = ("to_approve", "stale", "all")
 
 
 @require_GET
 def queue(request: HttpRequest) -> HttpResponse:
     """The list. `tab`, `after` (cursor), `open` (an operation), `done` (a press of this reader);
-    `since` is a poll: 204, or one line that says how many rows changed."""
+    `since` is a poll: 204, or what changed since."""
     access.require(request, roles.SEE)
     if "since" in request.GET:
-        return _poll(request)
+        return queue_poll.answer(request)
     opened = _uuid(request.GET.get("open"))
-    pressed = None
-    done = _uuid(request.GET.get("done"))
-    if done is not None:
-        found = Intent.objects.filter(pk=done, person=access.viewer(request).person).first()
-        pressed = Pressed(row=found) if found else None
-    return _page(request, opened, pressed)
-
-
-def _poll(request: HttpRequest) -> HttpResponse:
-    rows = _rows(request, _tab(request)).values_list("pk", "version")[:PAGE_ROWS]
-    changed = changed_since(request.GET["since"], rows)
-    if not changed:
-        return HttpResponse(status=204)
-    query = {key: value for key, value in request.GET.items() if key not in ("since", "done")}
-    url = f"{request.path}?{urlencode(query)}" if query else request.path
-    return render(request, "review/parts.html#changed", {"count": changed, "url": url})
-
-
-def _tab(request: HttpRequest) -> str:
-    tab = request.GET.get("tab", TABS[0])
-    return tab if tab in TABS else TABS[0]
-
-
-def _rows(request: HttpRequest, tab: str) -> QuerySet[Operation]:
-    after = request.GET.get("after", "")
-    at, _, last = after.rpartition("~")
-    last_id = _uuid(last)
-    if tab == "all":
-        rows = pages.everything()
-        return rows.filter(pk__lt=last_id) if last_id else rows
-    rows = pages.waiting(stale=tab == "stale")
-    if last_id is None:
-        return rows
-    return pages.after_due(rows, cursor_instant(at), last_id)
+    return _page(request, opened, intent.pressed_before(request))
 
 
 def _page(
     request: HttpRequest, opened: UUID | None, pressed: Pressed | None, *, status: int = 200
 ) -> HttpResponse:
-    who, tab = access.viewer(request), _tab(request)
-    found = list(_rows(request, tab)[: PAGE_ROWS + 1])
-    more = len(found) > PAGE_ROWS
-    found = found[:PAGE_ROWS]
-    slip = _slip(request, opened) if opened else None
-    listed = {op.pk: op for op in found}
-    shown = list(listed.values())
-    if slip is not None and slip.op.pk not in listed:
-        shown.insert(0, slip.op)
-    given = pages.approvals_of([op.pk for op in shown])
-    cursor = (
-        f"{found[-1].due_at.isoformat() if found[-1].due_at else ''}~{found[-1].pk}" if more else ""
-    )
-    context: dict[str, Any] = {
-        "clock": who.clock,
-        "tab": tab,
-        "counts": counts(request),
-        "rows": [
-            proposal.row(op, given[op.pk], who, is_open=slip is not None and op.pk == slip.op.pk)
-            for op in shown
-        ],
-        "slip": slip,
-        "pressed": pressed,
-        "typed": request.POST,
-        "next": cursor,
-        "signature": signature((op.pk, op.version) for op in found),
-        "after": request.GET.get("after", ""),
-    }
+    slip = queue_page.find_slip(request, opened) if opened else None
+    context = queue_page.context(request, slip, pressed)
     return render(request, "review/approvals.html", context, status=status)
-
-
-def _slip(request: HttpRequest, operation_id: UUID) -> proposal.Slip | None:
-    found = pages.operation(operation_id)
-    seen = _whole(request.POST.get("order_version", ""))
-    return (
-        proposal.slip(found, access.viewer(request), seen_version=seen if seen > 0 else None)
-        if found
-        else None
-    )
 
 
 @require_POST
 def approve(request: HttpRequest, operation_id: UUID) -> HttpResponse:
     """One person's yes. Posts intent, obj_version, shown_digest, fingerprint (hex),
     order_version, and separate_refund_confirmed where the page asks for it."""
-    access.operation(request, operation_id, roles.APPROVE)
+    found = access.operation(request, operation_id, roles.APPROVE)
+    step_up.require_for_tier(request, found.tier)
     pressed = intent.press(
         request,
         form="approve",
@@ -137,6 +63,7 @@ def _approve(request: HttpRequest, operation_id: UUID, hidden: Hidden) -> dict[s
         Shown(
             fingerprint=_bytes(request.POST.get("fingerprint", "")),
             order_version=_whole(request.POST.get("order_version", "")),
+            siblings=seen.siblings,
             separate_refund_confirmed=request.POST.get("separate_refund_confirmed") == "on",
         ),
     )
@@ -146,7 +73,8 @@ def _approve(request: HttpRequest, operation_id: UUID, hidden: Hidden) -> dict[s
 
 @require_POST
 def reject(request: HttpRequest, operation_id: UUID) -> HttpResponse:
-    """A lead's no. Posts intent, obj_version, shown_digest and reason (10 characters or more)."""
+    """A lead's no. Posts intent, obj_version, shown_digest, reason (10 characters or more) and
+    reason_code (one of the closed list)."""
     access.operation(request, operation_id, roles.REJECT)
     pressed = intent.press(
         request,
@@ -163,6 +91,7 @@ def _reject(request: HttpRequest, operation_id: UUID, hidden: Hidden) -> dict[st
         operation_id,
         access.viewer(request).person,
         reason=request.POST.get("reason", ""),
+        code=request.POST.get("reason_code") or OTHER,
         version=hidden.obj_version,
     )
     _require_same(seen, hidden)
@@ -193,7 +122,7 @@ def _take_back(request: HttpRequest, operation_id: UUID, hidden: Hidden) -> dict
 
 def _locked_slip(request: HttpRequest, operation_id: UUID) -> proposal.Slip:
     lock(operation_id)
-    slip = _slip(request, operation_id)
+    slip = queue_page.find_slip(request, operation_id)
     assert slip is not None, "an operation is never deleted"
     return slip
 
@@ -214,14 +143,13 @@ def _answer(request: HttpRequest, operation_id: UUID, pressed: Pressed) -> HttpR
         found = pages.operation(operation_id)
         assert found is not None, "an operation is never deleted"
         who = access.viewer(request)
-        given = pages.approvals_of([operation_id])[operation_id]
-        context = {
+        slip = queue_page.find_slip(request, operation_id)
+        context = queue_page.slip_context(request, slip) | {
             "clock": who.clock,
-            "row": proposal.row(found, given, who, is_open=True),
-            "slip": _slip(request, operation_id),
+            "row": queue_rows.rows([found], who, opened=operation_id)[0],
             "pressed": pressed,
-            "typed": request.POST,
-            "tab": _tab(request),
+            "ticks": request.POST.get("ticks") == "on",
+            "tab": queue_page.tab_of(request),
             "oob": True,
         }
         return render(request, "review/approvals.html#entry", context, status=pressed.status)

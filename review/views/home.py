@@ -11,64 +11,85 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from reconciliation import heartbeat
-from refunds.models import Operation
-from refunds.queries import pages
-from review import access, case_reads, facts, proposal, roles
+from refunds.domain.roles import REP
+from refunds.queries.numbers import numbers
+from review import access, roles, work
+from review.access import Viewer
 from review.context import counts
 from review.models import Intent
 from review.presenters import rows
 from review.presenters.words import span
 
-BLOCK_ROWS = 7
 DAYS = 30
 
 
 @require_GET
 def home(request: HttpRequest) -> HttpResponse:
-    """Content by role; somebody without a role sees a page that says so."""
+    """Content by role; somebody without a role sees a page that says so. `since` is a poll."""
     who = access.viewer(request)
-    if not who.may(roles.SEE):
+    if not who.may(roles.SEE) and REP not in who.roles:
         return render(request, "review/no_queue.html", {"clock": who.clock})
-    clock = who.clock
-    waits = counts(request)
-    numbers = pages.numbers(clock.now - timedelta(days=DAYS))
-    median = numbers.median_to_end
-    ran_at = heartbeat.last_beat()
-    mine = _mine(who)
-    stale = list(pages.waiting(stale=True)[:BLOCK_ROWS])
-    given = pages.approvals_of([op.pk for op in [*mine, *stale]])
+    blocks = work.blocks(who)
+    if "since" in request.GET:
+        return _poll(request, who, blocks)
     context: dict[str, Any] = {
-        "clock": clock,
-        "counts": waits,
-        "days": DAYS,
-        "numbers": numbers,
-        "median": span(median) if median is not None else "none yet",
-        "oldest": clock.age(waits.oldest_at) if waits.oldest_at else "",
-        "decides": who.may(roles.APPROVE),
-        "mine": [proposal.row(op, given[op.pk], who) for op in mine],
-        "stale": [proposal.row(op, given[op.pk], who) for op in stale],
-        "cases": [
-            (case, facts.case(case), _case_bar(case, who))
-            for case in case_reads.open_cases()[:BLOCK_ROWS]
-        ],
-        "checker": rows.checker_line(ran_at, clock),
+        "clock": who.clock,
+        "blocks": blocks,
+        "shown": _shown(blocks),
+        "total": _total(blocks),
+        "nothing": not any(block.lines or block.failed for block in blocks),
+        "reads_queues": who.may(roles.SEE),
+        "checker": rows.checker_line(heartbeat.last_beat(), who.clock),
+        "checked_at": heartbeat.last_beat(),
     }
-    context["nothing"] = not (mine or stale or context["cases"])
+    if who.may(roles.SEE):
+        context |= _numbers(request, who)
     return render(request, "review/home.html", context)
 
 
-def _case_bar(case: Any, who: access.Viewer) -> rows.Bar:
-    plain = facts.operation(case.operation) if case.operation else None
-    return rows.case_bar(facts.case(case), plain, who.clock)
+def _numbers(request: HttpRequest, who: Viewer) -> dict[str, Any]:
+    waits = counts(request)
+    found = numbers(who.clock.now - timedelta(days=DAYS))
+    median = found.median_to_end
+    return {
+        "counts": waits,
+        "days": DAYS,
+        "numbers": found,
+        "median": span(median) if median is not None else "none yet",
+        "oldest": who.clock.age(waits.oldest_at) if waits.oldest_at else "",
+    }
 
 
-def _mine(who: access.Viewer) -> list[Operation]:
-    """Proposals this reader could decide: not their own, and not signed by them already."""
-    if not who.may(roles.APPROVE):
-        return []
-    return list(
-        pages.waiting_for(who.person, only_with_finance="lead" not in who.roles)[:BLOCK_ROWS]
+def _total(blocks: list[work.Block]) -> str:
+    """How much needs the reader, for the title: "4", "9+", or nothing."""
+    number = sum(len(block.lines) for block in blocks)
+    more = any(block.more for block in blocks)
+    return f"{number}{'+' if more else ''}" if number else ""
+
+
+def _shown(blocks: list[work.Block]) -> str:
+    """Every line of the page as its list, key and version, for the address of the poll."""
+    return "~".join(
+        f"{block.name}-{line.key}.{line.version}" for block in blocks for line in block.lines
     )
+
+
+def _poll(request: HttpRequest, who: Viewer, blocks: list[work.Block]) -> HttpResponse:
+    """204, or the counts, the lines that somebody handled, and how many are new."""
+    before = [part for part in request.GET["since"].split("~") if part]
+    after = [part for part in _shown(blocks).split("~") if part]
+    if set(before) == set(after):
+        return HttpResponse(status=204)
+    gone = [part.rpartition(".")[0] for part in before if part not in after]
+    context = {
+        "clock": who.clock,
+        "blocks": blocks,
+        "total": _total(blocks),
+        "handled": work.handled(gone, who),
+        "count": max(len(set(after) - set(before)), len(gone)),
+        "url": request.path,
+    }
+    return render(request, "review/home.html#poll", context)
 
 
 @require_GET

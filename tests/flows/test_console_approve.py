@@ -169,7 +169,7 @@ def test_two_leads_are_needed_above_the_limit_and_the_page_counts_them(cast: Cas
     build.order(captured_minor=50000)
     operation = build.proposed(cast.omar, amount_minor=15000)
     ben = signed_in(cast.ben)
-    assert "the first of 2; nothing is sent until the second" in " ".join(
+    assert "the first of two; nothing is sent until the second" in " ".join(
         opened(ben, operation).split()
     )
     answer = press(ben, operation, "approve")

@@ -1,0 +1,98 @@
+"""What a poll of the approvals list says: nothing, or what moved since the page was drawn.
+
+Rows keep their places: what was decided elsewhere says so where it stands, and what is new waits
+behind a bar until the reader asks for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from refunds.models import Operation
+from refunds.queries import queue
+from review import access, facts, queue_page, queue_rows
+from review.paging import PAGE_ROWS
+from review.presenters import waiting
+from review.presenters.words import count_of
+from review.shown import read_shown
+
+POLL_SECONDS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """The time that a row has left, drawn anew while it is short."""
+
+    id: UUID
+    words: str
+
+
+def answer(request: HttpRequest) -> HttpResponse:
+    """204, or fragments: the bar, rows that moved, times that run out, and what is said aloud."""
+    shown = read_shown(request.GET["since"])
+    now = list(queue_page.listed(request)[:PAGE_ROWS])
+    changed = _changed(shown, now)
+    context = _running_out(request, [op for op in now if shown.get(op.pk) == op.version])
+    if not changed and not context["lefts"]:
+        return HttpResponse(status=204)
+    kept = {op.pk: op for op in now}
+    away = [each for each in shown if each not in kept]
+    found = (kept | queue.these(away)) if away else kept
+    moved = [found[pk] for pk, version in shown.items() if pk in found]
+    moved = [op for op in moved if op.version != shown[op.pk]]
+    context |= {
+        "clock": access.viewer(request).clock,
+        "tab": queue_page.tab_of(request),
+        "count": changed,
+        "url": _url(request),
+        "rows": _rows(request, moved),
+        "oob": True,
+        "overtaken": _overtaken(request, found),
+    }
+    return render(request, "review/approvals.html#poll", context)
+
+
+def _changed(shown: dict[UUID, int], now: list[Operation]) -> int:
+    """How many rows are new, gone or moved."""
+    today = {(op.pk, op.version) for op in now}
+    before = set(shown.items())
+    return max(len(today - before), len(before - today))
+
+
+def _rows(request: HttpRequest, moved: list[Operation]) -> list[queue_rows.Row]:
+    return queue_rows.rows(moved, access.viewer(request)) if moved else []
+
+
+def _running_out(request: HttpRequest, same: list[Operation]) -> dict[str, Any]:
+    """Rows that end within half an hour, and how many of them came near just now."""
+    clock = access.viewer(request).clock
+    plain = [facts.operation(op) for op in same]
+    soon = [each for each in plain if waiting.is_expiring(each, clock)]
+    fresh = [op for op in soon if waiting.just_came_near(op, clock, poll_seconds=POLL_SECONDS)]
+    aloud = f"{count_of(len(fresh), 'proposal')} will expire in 30 minutes." if fresh else ""
+    return {
+        "lefts": [Left(id=each.id, words=waiting.time_left(each, clock)) for each in soon],
+        "aloud": aloud,
+    }
+
+
+def _overtaken(request: HttpRequest, found: dict[UUID, Operation]) -> Operation | None:
+    """The opened proposal, where it or its order moved since it was drawn."""
+    opened = request.GET.get("open", "")
+    op = next((each for pk, each in found.items() if str(pk) == opened), None)
+    if op is None:
+        return None
+    drawn = request.GET.get("drawn", "")
+    return op if drawn and drawn != f"{op.version}.{op.order.version}" else None
+
+
+def _url(request: HttpRequest) -> str:
+    gone = ("since", "done", "drawn")
+    query = {key: value for key, value in request.GET.items() if key not in gone}
+    return f"{request.path}?{urlencode(query)}" if query else request.path
