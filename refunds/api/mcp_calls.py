@@ -80,7 +80,7 @@ def _record(call: Call) -> tuple[room.Recorded, int]:
         ids = {"session_id": session_id, "tool_call_id": tool_call_id}
         proposal = _read(ProposalIn, call.arguments | ids)
         recorded = room.record(call.credential, proposal.request())
-        if not (recorded.outcome == "same" and _used_up(recorded.operation_id)):
+        if recorded.outcome == "created" or not _used_up(recorded.operation_id):
             break
     return recorded, proposal.wait_seconds
 
