@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.test import Client
 
 from refunds import policies
 from refunds.models import Operation
@@ -341,3 +342,12 @@ def test_a_wish_that_was_recorded_is_not_called_lost(door: Door) -> None:
     assert "recorded" in answer.body["detail"]
     again = door.send("POST", "/refunds", call)
     assert (again.status, again.body["operation_id"]) == (200, answer.body["operation_id"])
+
+
+def test_a_post_to_an_address_that_is_none_is_a_problem_and_no_page() -> None:
+    client = Client(enforce_csrf_checks=True)
+
+    answer = client.post("/api/v1/refunds/1/approve", "{}", content_type="application/json")
+
+    assert answer.status_code == 404
+    assert answer.json()["code"] == "not_found"
