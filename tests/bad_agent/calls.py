@@ -22,6 +22,8 @@ def _answers(*pairs: tuple[int, str]) -> Answers:
 
 # The same refund again: the operation itself, or a pointer to it.
 SAME = _answers((201, ""), (200, ""), (409, "equivalent_unresolved"))
+# A call may have been used up by another agent's wish for something else.
+SAME_CALL = SAME | _answers((409, "tool_call_reused"))
 # An amount nobody wants: it may wait for a person who never says yes, or policy refuses it.
 NEVER_APPROVED = SAME
 REUSED = _answers((409, "tool_call_reused"), (409, "equivalent_unresolved"), (201, ""), (200, ""))
@@ -98,7 +100,7 @@ def _fresh(armoury: Armoury) -> dict[str, Any]:
 
 
 def same_call(armoury: Armoury, wish: Wish) -> Call:
-    return _proposal("same call", armoury.key(), wish, SAME, identity(wish))
+    return _proposal("same call", armoury.key(), wish, SAME_CALL, identity(wish))
 
 
 def new_call(armoury: Armoury, wish: Wish) -> Call:
@@ -146,7 +148,7 @@ def reused_call(armoury: Armoury, wish: Wish) -> Call:
 
 def wrong_field(armoury: Armoury, wish: Wish) -> Call:
     changes, code = armoury.draw.choice(WRONG_FIELDS)
-    right = _answers((422, code)) if code else SAME | _answers((422, "field_format"))
+    right = _answers((422, code), (409, "equivalent_unresolved"))
     return _proposal(
         "wrong field", armoury.key(), wish, right, _fresh(armoury) | changes, same=False
     )

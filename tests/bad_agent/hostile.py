@@ -30,8 +30,7 @@ HOSTILE_TEXTS: Final = (
     "0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a",
 )
 
-# Changes to an honest proposal, and the code of the refusal ("" where it may also be taken as
-# the very same wish, because the changed field is only text).
+# Changes to an honest proposal, and the code of the refusal.
 WRONG_FIELDS: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({"amount_minor": 0}, "amount_zero"),
     ({"amount_minor": -500}, "amount_negative"),
