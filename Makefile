@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test check walkthrough red kill-each clean
+.PHONY: help demo demo-reset test check walkthrough red kill-each bad-agent test-browser clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -41,6 +41,14 @@ walkthrough: $(TO_TEST)  ## a support afternoon with lost answers and killed wor
 red: $(TO_TEST)  ## break guard after guard and see the tests notice
 	@$(IN_VENV) -m tests.red
 
+bad-agent: $(TO_TEST)  ## ten thousand hostile calls (CALLS=, SEED=) against the refunds that were really wanted
+	@$(IN_VENV) -m tests.bad_agent
+
+test-browser: $(TO_TEST)  ## the console in a real browser, on servers of its own
+	@mkdir -p $(RUN_DIR)
+	@$(IN_VENV) -m pytest tests/browser -n 2 -rs; \
+	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
+
 kill-each: $(TO_TEST)  ## with a running demo: kill each program in turn while refunds go on
 	@$(IN_VENV) -m tests.kill_each
 
@@ -72,7 +80,7 @@ $(VENV)/bin/uv:
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13.9,<0.14'
 
-$(VENV)/.set-up-%: pyproject.toml uv.lock | $(VENV)/bin/uv
+$(VENV)/.set-up-%: pyproject.toml clients/mcp/pyproject.toml uv.lock | $(VENV)/bin/uv
 	@$(VENV)/bin/uv sync --quiet --frozen --inexact --no-python-downloads \
 	  $(foreach group,$(subst +, ,$*),--group $(group))
 	@touch $@
