@@ -78,8 +78,8 @@ def _frozen(order: Order) -> str:
 def _closed(each: Sum, who: Viewer) -> str:
     if each.uncertain and only_rep(who):
         return (
-            f"Not while it is open whether a refund of payment {each.payment.ref} has happened."
-            " A support lead can propose, and sees why."
+            "Not while it is open whether a refund of this payment has happened. A support lead can"
+            " propose, and sees why."
         )
     if each.payment.state != "captured":
         return f"Payment {each.payment.ref} is {each.payment.state}: nothing can be refunded on it."

@@ -128,19 +128,25 @@ def told(operation: Operation) -> Told:
 
 def about(operation: Operation) -> About:
     """What the customer's words about this operation may name (`refunds.domain.say`)."""
+    failed = tuple(each.name for each in operation.checks.all())
+    return about_read(operation, list(operation.events.all()), failed)
+
+
+def about_read(operation: Operation, history: list[Event], failed_checks: tuple[str, ...]) -> About:
+    """The same for an operation whose events (oldest first) and failed checks were read already."""
     account = registry.accounts().get(operation.provider_account)
     return About(
         state=operation.state,
         amount_minor=operation.amount_minor,
         currency=operation.currency,
-        since=_since(list(operation.events.all())),
+        since=_since(history),
         due_at=operation.expires_at,
         unknown_target_seconds=account.contract.unknown_target_seconds
         if account
         else UNKNOWN_TARGET_SECONDS,
         stale_cause=operation.stale_cause,
         needs_customer=operation.pending_reason == "needs_customer",
-        failed_checks=tuple(each.name for each in operation.checks.all()),
+        failed_checks=failed_checks,
     )
 
 

@@ -13,9 +13,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from refunds.domain import states
+from refunds.domain.say import Said, say
 from refunds.domain.sentences import Told as Words
 from refunds.models import Operation
-from refunds.queries import pages
+from refunds.queries import pages, results
 from review import access, case_reads, facts, proposal, roles
 from review.intent import Pressed
 from review.models import Intent
@@ -32,6 +33,7 @@ class Told:
 
     slip: proposal.Slip
     sentence: str
+    said: Said
     bar: rows.Bar | None
     case: CaseFacts | None
     only_a_person: bool
@@ -67,6 +69,7 @@ def _context(request: HttpRequest, found: Operation) -> dict[str, Any]:
         "pressed": _pressed(request),
         "ended": found.state in states.ENDED and told.case is None,
         "url": reverse("operation", args=[found.pk]),
+        "sees_status": who.may(roles.SEE_STATUS),
     }
 
 
@@ -97,6 +100,11 @@ def _told(found: Operation, who: access.Viewer, chosen: int | None) -> Told:
     return Told(
         slip=slip,
         sentence=sentences.state_sentence(found.state, _words(trail, slip), who.clock.now),
+        said=say(
+            results.about_read(found, past.events, slip.failed_checks),
+            who.clock.now,
+            who.clock.zone,
+        ),
         bar=rows.target_bar(slip.facts, who.clock) if uncertain else None,
         case=case,
         only_a_person=uncertain and sentences.only_a_person(slip.facts.contract),

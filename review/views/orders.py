@@ -127,6 +127,7 @@ def _context(
         "existing": order_page.row(existing, who) if existing else None,
         "typed": request.POST,
         "reads": who.may(roles.SEE),
+        "sees_status": who.may(roles.SEE_STATUS),
         "reduced": not who.may(roles.SEE),
     }
 
