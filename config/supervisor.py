@@ -17,6 +17,12 @@ ROOT = Path(__file__).resolve().parents[1]
 WEB_PORT = "8000"
 SANDBOX_PORT = "8010"
 DATABASE = "aftersend"
+# The demo's own values where the caller gives none: whom its links name, and a policy that lets
+# scenario orders be tried all day.
+_USUAL = {
+    "AFTERSEND_LINK_HOSTS": "shop.example,help.example",
+    "AFTERSEND_POLICY_FILE": str(ROOT / "review" / "demo" / "policy.toml"),
+}
 WORKER_STOP_SECONDS = 45  # a call to a provider may take 30 s, and its answer wants storing
 
 
@@ -55,6 +61,8 @@ def _prepare(demo: Supervisor, run_dir: Path) -> None:
     demo.address = f"http://localhost:{web}"
     demo.sandbox = f"http://127.0.0.1:{sandbox}"
     (run_dir / "demo").mkdir(exist_ok=True)
+    for name, usual in _USUAL.items():
+        demo.environment[name] = os.environ.get(name) or usual
     demo.environment |= {
         "AFTERSEND_ENV": "demo",
         "AFTERSEND_RUN_DIR": str(run_dir),
@@ -98,7 +106,7 @@ def _start(demo: Supervisor) -> None:
     demo.keep([_sandbox(demo)])
     demo.run("migrate", (python, "manage.py", "migrate", "--no-input"))
     demo.run("seed_demo", (python, "manage.py", "seed_demo"), shown=True)
-    demo.keep([_web(demo), *_workers(), _beat(demo)])
+    demo.keep([_web(demo), *_workers(), _beat(demo), _life()])
 
 
 def _sandbox(demo: Supervisor) -> Child:
@@ -132,6 +140,10 @@ def _workers() -> list[Child]:
         )
         for queue, pool in rooms.items()
     ]
+
+
+def _life() -> Child:
+    return Child("demo_life", (sys.executable, "manage.py", "demo_life"))
 
 
 def _beat(demo: Supervisor) -> Child:

@@ -25,6 +25,8 @@ PEOPLE: Final = {
     "ava": ("admin",),
     "dora": (),
 }
+# The automatic approvers of scenario orders: they cannot sign in.
+APPROVERS: Final = {"demo-approver": ("lead",), "demo-approver-two": ("lead", "finance")}
 PROPOSING: Final = ("refund:propose", "refund:read")
 # agent -> (owner, scopes of its one key). The shop's feed has a key of its own: no key both
 # feeds the facts and asks for money on them.
@@ -38,15 +40,24 @@ AGENTS: Final = {
 def ensure_people(password: str) -> dict[str, Person]:
     """Everybody by name; who is there already keeps their password and roles."""
     encoded = make_password(password)  # one slow hash: they share the password of this folder
-    people = {}
-    for name, roles in PEOPLE.items():
-        person, created = Person.objects.get_or_create(
-            username=name, defaults={"password": encoded}
-        )
-        if created:
-            person.groups.set([Group.objects.get_or_create(name=role)[0] for role in roles])
-        people[name] = person
-    return people
+    return {name: _ensure(name, roles, encoded) for name, roles in PEOPLE.items()}
+
+
+def everybody() -> dict[str, Person]:
+    """Everybody by name, in a demo that is filled already."""
+    return {each.username: each for each in Person.objects.filter(username__in=PEOPLE)}
+
+
+def ensure_approvers() -> list[Person]:
+    """The people of the demo that only a program presses for."""
+    return [_ensure(name, roles, make_password(None)) for name, roles in APPROVERS.items()]
+
+
+def _ensure(name: str, roles: tuple[str, ...], encoded: str) -> Person:
+    person, created = Person.objects.get_or_create(username=name, defaults={"password": encoded})
+    if created:
+        person.groups.set([Group.objects.get_or_create(name=role)[0] for role in roles])
+    return person
 
 
 def ensure_agents(people: dict[str, Person]) -> dict[str, Agent]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
+from django.conf import settings
 from django.utils import timezone
 
 from refunds import feed
-from refunds.models import Order
+from refunds.models import Order, Payment
+from refunds.providers.base import Account
 
 FED_BY: Final = "shop"
+# As many as a lost answer is looked up for in its first quarter of a minute.
+_LOOKUPS_THAT_LAG: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,16 @@ SALES: Final = (
 )
 
 
+def sandbox_address() -> str:
+    """Where the sandbox of this installation listens."""
+    return str(settings.SANDBOX_URL or "http://127.0.0.1:8010")
+
+
+def in_sandbox(account: Account) -> bool:
+    """Whether this account's money is the sandbox's play money."""
+    return account.mode == "sandbox" and account.base_url.startswith(f"{sandbox_address()}/")
+
+
 class SandboxAway(Exception):
     """The sandbox did not answer its control API, or refused; the message says what it said."""
 
@@ -97,42 +112,61 @@ class Control:
             said = error.read().decode(errors="replace") if hasattr(error, "read") else str(error)
             raise SandboxAway(f"{method} {path}: {said}") from error
 
-    def payments(self) -> set[tuple[str, str]]:
-        book = self.ask("GET", "/book")
-        return {(each["account"], each["ref"]) for each in book["payments"]}
+    def tell_history(
+        self, payments: list[dict[str, Any]], refunds: Sequence[dict[str, Any]] = ()
+    ) -> None:
+        """What was paid and refunded before today; what the sandbox knows already stays."""
+        self.ask("POST", "/history", {"payments": payments, "refunds": list(refunds)})
 
-    def lose_the_answer(self, account: str, marker: str) -> None:
-        """The next refund with this marker is made, and its answer never arrives."""
-        rule = {
-            "account": account,
-            "on": "create",
-            "fault": "drop_after_commit",
-            "times": 1,
-            "match": {"marker": marker},
-        }
-        self.ask("POST", "/faults", {"seed": 1, "rules": [rule]})
+    def lose_the_answer(
+        self, account: str, marker: str, *, payment_ref: str = "", lag_seconds: int = 0
+    ) -> None:
+        """The next refund with this marker is made, and its answer never arrives.
+
+        With `lag_seconds` the first lookups of the payment do not show it either.
+        """
+        rules: list[dict[str, Any]] = [
+            {
+                "account": account,
+                "on": "create",
+                "fault": "drop_after_commit",
+                "times": 1,
+                "match": {"marker": marker},
+            }
+        ]
+        if lag_seconds:
+            rules.append(
+                {
+                    "account": account,
+                    "on": "list",
+                    "fault": "list_lag",
+                    "times": _LOOKUPS_THAT_LAG,
+                    "match": {"payment": payment_ref},
+                    "with": {"seconds": lag_seconds},
+                }
+            )
+        self.ask("POST", "/faults", {"seed": 1, "rules": rules})
 
 
 def ensure_orders(control: Control) -> int:
     """Feed every sale that is not there, and tell the sandbox of its payment; how many are new."""
-    at_provider = control.payments()
     known = set(Order.objects.values_list("ref", flat=True))
     now = timezone.now()
-    for number, sale in enumerate(SALES, 1):
-        if (sale.account, sale.payment_ref) not in at_provider:
-            control.ask(
-                "POST",
-                "/payments",
-                {
-                    "account": sale.account,
-                    "ref": sale.payment_ref,
-                    "currency": sale.currency,
-                    "captured_minor": sale.captured_minor,
-                },
-            )
-        if sale.ref not in known:
-            feed.upsert(_snapshot(sale, number, now), by=FED_BY)
-    return len(SALES) - len(known.intersection(sale.ref for sale in SALES))
+    control.tell_history([_paid(sale, now) for sale in SALES])
+    missing = [(number, sale) for number, sale in enumerate(SALES, 1) if sale.ref not in known]
+    for number, sale in missing:
+        feed.upsert(_snapshot(sale, number, now), by=FED_BY)
+    return len(missing)
+
+
+def _paid(sale: Sale, now: datetime) -> dict[str, Any]:
+    return {
+        "account": sale.account,
+        "ref": sale.payment_ref,
+        "currency": sale.currency,
+        "captured_minor": sale.captured_minor,
+        "created_at": (now - timedelta(days=sale.days_ago)).isoformat(),
+    }
 
 
 def _snapshot(sale: Sale, number: int, now: datetime) -> feed.OrderSnapshot:
@@ -161,22 +195,27 @@ def _snapshot(sale: Sale, number: int, now: datetime) -> feed.OrderSnapshot:
     )
 
 
-def refund_elsewhere(control: Control, sale: Sale, amount_minor: int) -> None:
+def refund_elsewhere(control: Control, payment: Payment, amount_minor: int) -> None:
     """Somebody refunds by hand in the provider's dashboard, and the shop's feed reports it."""
+    order = payment.order
     made = control.ask(
         "POST",
         "/external_refund",
-        {"account": sale.account, "payment": sale.payment_ref, "amount_minor": amount_minor},
+        {
+            "account": payment.provider_account,
+            "payment": payment.ref,
+            "amount_minor": amount_minor,
+        },
     )
     feed.upsert(
         feed.OrderSnapshot(
-            ref=sale.ref,
-            currency=sale.currency,
-            feed_seq=2,
+            ref=order.ref,
+            currency=order.currency,
+            feed_seq=(order.feed_seq or 0) + 1,
             facts_as_of=timezone.now(),
             external_refunds=(
                 feed.ExternalRefund(
-                    payment_ref=sale.payment_ref,
+                    payment_ref=payment.ref,
                     provider_refund_ref=made["id"],
                     amount_minor=amount_minor,
                     provider_status="succeeded",

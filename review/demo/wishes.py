@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from refunds import approvals, intake
-from refunds.consent import Shown
-from refunds.ledger import siblings_of
 from refunds.models import Agent, Operation, Person
+from review.demo.screen import shown_now
 from review.demo.shop import SALES, Control, refund_elsewhere
 
 SESSION: Final = "demo-morning"
@@ -157,15 +156,9 @@ def _follow(wish: Wish, operation: Operation, people: dict[str, Person], control
     if wish.lost:
         control.lose_the_answer(operation.provider_account, operation.marker)
     for name in wish.approvers:
-        fresh = Operation.objects.select_related("order").get(pk=operation.pk)
+        fresh, shown = shown_now(operation.pk)
         if fresh.state != "awaiting_approval":
             break
-        shown = Shown(
-            fingerprint=bytes(fresh.fingerprint),
-            order_version=fresh.order.version,
-            siblings=siblings_of(fresh),
-            separate_refund_confirmed=fresh.possible_repeat,
-        )
         approvals.approve(operation.pk, people[name], shown)
     if wish.rejected_by:
         approvals.reject(
@@ -175,4 +168,4 @@ def _follow(wish: Wish, operation: Operation, people: dict[str, Person], control
             version=operation.version,
         )
     if wish.elsewhere_minor:
-        refund_elsewhere(control, _SALES[wish.order], wish.elsewhere_minor)
+        refund_elsewhere(control, operation.payment, wish.elsewhere_minor)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
 from config.demo_secrets import kept_secrets, remember
-from review.demo import people, second_factors, shop, wishes
+from review.demo import past, people, scenarios, second_factors, shop, wishes
 
 
 class Command(BaseCommand):
@@ -23,18 +25,24 @@ class Command(BaseCommand):
         everybody = people.ensure_people(kept["password"])
         agents = people.ensure_agents(everybody)
         keys = people.ensure_keys(agents, kept.get("keys", {}))
-        if keys != kept.get("keys"):
-            remember(run_dir, kept | {"keys": keys})
+        # The past is counted from one instant, kept so that a start that broke off tells the same.
+        began_at = kept.get("past_until") or timezone.now().isoformat()
+        if keys != kept.get("keys") or "past_until" not in kept:
+            remember(run_dir, kept | {"keys": keys, "past_until": began_at})
         control = shop.Control(
-            settings.SANDBOX_URL or "http://127.0.0.1:8010",
-            settings.ENV.sandbox_token or kept["sandbox_token"],
+            shop.sandbox_address(), settings.ENV.sandbox_token or kept["sandbox_token"]
         )
         try:
-            orders = shop.ensure_orders(control)
+            told = past.ensure(datetime.fromisoformat(began_at), everybody, agents, control)
+            orders = shop.ensure_orders(control) + scenarios.ensure_orders(control)
             asked = wishes.ensure_wishes(agents, everybody, control)
         except shop.SandboxAway as error:
             raise CommandError(f"The sandbox did not take the demo's payments: {error}") from error
-        self.stdout.write(f"New in the demo: {orders} orders, {len(asked)} refunds asked for.")
+        people.ensure_approvers()
+        self.stdout.write(
+            f"New in the demo: {told} refunds of the past fortnight, {orders} orders,"
+            f" {len(asked)} refunds asked for."
+        )
         self.stdout.write("\n".join(["", *self._how_to(kept["password"], keys["Echo"])]))
         if settings.SECOND_FACTOR:
             self.stdout.write("\n".join(["", *second_factors.ensure_apps(everybody)]))
@@ -53,6 +61,8 @@ class Command(BaseCommand):
         return [
             f"Open {settings.BASE_URL} and sign in.",
             *people.who_is_who(password),
+            "",
+            f"Orders that go wrong by themselves: {', '.join(scenarios.BY_ORDER)}",
             "",
             f"An agent asks like this (all keys: {settings.ENV.run_dir / 'demo.json'}):",
             f"  curl -s {settings.BASE_URL}/api/v1/refunds -H 'Authorization: Bearer {key}' \\",
