@@ -20,12 +20,13 @@ PERIOD_SECONDS = 30
 
 def code(secret: str) -> str:
     """What the app shows now."""
-    return format_hotp_value(hotp_value(secret, int(time.time()) // PERIOD_SECONDS))
+    shown: str = format_hotp_value(hotp_value(secret, int(time.time()) // PERIOD_SECONDS))
+    return shown
 
 
 def with_app(person: Person) -> str:
     """Give this person an authenticator app; returns its secret."""
-    secret = generate_totp_secret()
+    secret: str = generate_totp_secret()
     TOTP.activate(person, secret)
     return secret
 
@@ -59,3 +60,7 @@ def signed_in_twice(person: Person, secret: str) -> Client:
 
 def factors_of(person: Person) -> set[str]:
     return set(Authenticator.objects.filter(user=person).values_list("type", flat=True))
+
+
+def only_factor(person: Person) -> Authenticator:
+    return Authenticator.objects.get(user=person)

@@ -86,7 +86,7 @@ class IdentityProvider:
         if self.cheat == "expired":
             claims |= {"iat": now - 900, "exp": now - 600}
         if self.cheat == "unsigned":
-            return jwt.encode(claims, None, algorithm="none", headers={"kid": "one"})
+            return jwt.encode(claims, "", algorithm="none", headers={"kid": "one"})
         key = self._foreign_key if self.cheat == "forged" else self._key
         kid = "two" if self.cheat == "unknown key" else "one"
         return jwt.encode(claims, key, algorithm="RS256", headers={"kid": kid})
