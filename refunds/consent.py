@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from refunds import balance
 from refunds.domain import states
@@ -12,6 +13,16 @@ from refunds.domain.money import display
 from refunds.ledger import Locked, Sibling, siblings_of
 from refunds.models import Agent, Approval, Operation, Person
 from refunds.text import check_text
+
+# What a decision is called when it is told to whoever came second, and what undoes one.
+_DECISIONS = {
+    "approved": "approved",
+    "policy_cleared": "approved",
+    "policy_denied": "denied",
+    "rejected": "rejected",
+    "withdrawn": "withdrew",
+}
+_UNDONE = ("approval_lapsed", "approval_revoked", "contradicted")
 
 
 def roles_of(person: Person) -> frozenset[str]:
@@ -70,17 +81,7 @@ def role_for(operation: Operation, person: Person, earlier: list[Approval]) -> s
 
 def require_waiting(operation: Operation, now: datetime) -> None:
     if operation.state != states.AWAITING_APPROVAL:
-        last = operation.events.order_by("-seq").first()
-        assert last is not None
-        raise Refusal(
-            "already_decided",
-            f"{last.actor.replace('person:', '')} moved this to {operation.state} at"
-            f" {last.at:%H:%M:%S} UTC."
-            " Your press changed nothing.",
-            status=409,
-            what_to_do="Open the operation to see where it stands.",
-            operation_id=operation.pk,
-        )
+        raise _decided(operation)
     if operation.expires_at <= now:
         raise Refusal(
             "expired",
@@ -89,6 +90,33 @@ def require_waiting(operation: Operation, now: datetime) -> None:
             what_to_do="Ask for a new proposal if the refund is still wanted.",
             operation_id=operation.pk,
         )
+
+
+def _decided(operation: Operation) -> Refusal:
+    """Who decided it, where the last that a person or policy did was a decision."""
+    last = operation.events.filter(event__in=[*_DECISIONS, *_UNDONE]).order_by("-seq").first()
+    if last is not None and last.event in _DECISIONS:
+        who = last.actor.split(", ")[-1].split(":", 1)[-1]
+        return came_first(operation.pk, who, _DECISIONS[last.event], last.at)
+    return Refusal(
+        "already_decided",
+        f"This is {operation.state} since {operation.entered_at:%H:%M:%S} UTC."
+        " Your press changed nothing.",
+        status=409,
+        what_to_do="Open the operation to see where it stands.",
+        operation_id=operation.pk,
+    )
+
+
+def came_first(operation_id: UUID, who: str, did: str, at: datetime) -> Refusal:
+    """Somebody else was faster; the press that came second changed nothing."""
+    return Refusal(
+        "already_decided",
+        f"{who} {did} this at {at:%H:%M:%S} UTC. Your press changed nothing.",
+        status=409,
+        what_to_do="Look at where it stands now.",
+        operation_id=operation_id,
+    )
 
 
 def asked_by(operation: Operation, person: Person) -> bool:

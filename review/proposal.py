@@ -61,11 +61,17 @@ class Slip:
     can_take_back: bool
     send_in_seconds: int
     shown_digest: str
+    earlier_digests: tuple[str, ...]
     since_seen: list[MoveRow]
 
     def drawn(self) -> intent.Hidden:
         """Hidden values for one more form on this slip; each form is a press of its own."""
         return intent.drawn(version=self.op.version, shown_digest=self.shown_digest)
+
+    def approved_since(self, shown_digest: str) -> ApprovalFacts | None:
+        """The approval that came first after the screen of this digest, if only approvals came."""
+        known = dict(zip(self.earlier_digests, self.given, strict=True))
+        return known.get(shown_digest)
 
     @property
     def siblings(self) -> tuple[Sibling, ...]:
@@ -186,6 +192,9 @@ def _slip(
         can_take_back=op.state == states.AUTHORIZED and who.may(roles.TAKE_BACK),
         send_in_seconds=_send_in_seconds(op, who),
         shown_digest=_digest(op, who, now, counting, near),
+        earlier_digests=tuple(
+            _digest(op, who, now, counting[:count], near) for count in range(len(counting))
+        ),
         since_seen=_moves_since(seen_version, moves, refunds, op.currency),
     )
 

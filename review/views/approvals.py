@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from refunds import approvals as verbs
-from refunds.consent import Shown
+from refunds.consent import Shown, came_first
 from refunds.domain.rejection import OTHER
 from refunds.ledger import lock
 from refunds.queries import pages
@@ -128,6 +128,9 @@ def _locked_slip(request: HttpRequest, operation_id: UUID) -> proposal.Slip:
 
 
 def _require_same(seen: proposal.Slip, hidden: Hidden) -> None:
+    first = seen.approved_since(hidden.shown_digest)
+    if first is not None:
+        raise came_first(seen.op.pk, first.approver, "approved", first.at)
     hidden.require_same(
         version=seen.op.version,
         shown_digest=seen.shown_digest,

@@ -100,7 +100,7 @@ def test_whoever_comes_second_is_told_who_was_first(cast: Cast, waiting: Operati
     press(signed_in(cast.ben), waiting, "approve")
     answer = cleo.post(url(waiting, "approve"), fields)
     assert answer.status_code == 409
-    assert "ben moved this to authorized" in text(answer)
+    assert "ben approved this at " in text(answer)
     assert "Your press changed nothing" in text(answer)
     assert Approval.objects.count() == 1
 
