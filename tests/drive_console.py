@@ -56,6 +56,10 @@ class AgentDoor:
         self._http = _client(address, headers={"Authorization": f"Bearer {key}"})
         self._patience_seconds = patience_seconds
 
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._http.close()
+
     def call(self, method: str, path: str, content: Any = None, **query: Any) -> httpx.Response:
         """One call below `/api/v1`, whatever it answers."""
         return _again(
@@ -106,6 +110,10 @@ class Console:
         self._patience_seconds = patience_seconds
         # A browser names the origin of a form it sends.
         self._http = _client(address, follow_redirects=True, headers={"Origin": address})
+
+    def close(self) -> None:
+        """Let go of the connection; the session stays open on the other side."""
+        self._http.close()
 
     def sign_in(self) -> Self:
         """Through the sign-in page. Raises Refused when it lets nobody in."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,8 @@ def agents(here: Installation, tmp_path: Path) -> Iterator[list[Agent]]:
         "a generated REST client": generated(here.address, tmp_path),
     }
     keys = json.loads(here.run("-m", "tests.agents.keys", str(len(kinds))))
-    shop = AgentDoor(here.address, here.keys["Shop"])
     with ExitStack() as sessions:
+        shop = sessions.enter_context(closing(AgentDoor(here.address, here.keys["Shop"])))
         opened = []
         for number, (kind, open_session) in enumerate(kinds.items()):
             order_ref, payment_ref = f"agents-{number}", f"pi_agents_{number}"
@@ -94,19 +94,29 @@ def agents(here: Installation, tmp_path: Path) -> Iterator[list[Agent]]:
                 Agent(
                     kind,
                     WISH | {"order_ref": order_ref, "wait_seconds": 0},
-                    sessions.enter_context(open_session(echo, "chat-1")),
-                    sessions.enter_context(open_session(echo, "chat-2")),
-                    sessions.enter_context(open_session(foxtrot, "chat-3")),
+                    sessions.enter_context(open_session(echo, f"chat-{number}-1")),
+                    sessions.enter_context(open_session(echo, f"chat-{number}-2")),
+                    sessions.enter_context(open_session(foxtrot, f"chat-{number}-3")),
                 )
             )
         yield opened
 
 
+@pytest.fixture
+def lead(here: Installation) -> Iterator[Console]:
+    with closing(Console(here.address, "ben", here.password)) as console:
+        yield console.sign_in()
+
+
+@pytest.fixture
+def trail(here: Installation) -> Iterator[Trail]:
+    with closing(Trail(here.database)) as reading:
+        yield reading
+
+
 def test_one_refund_for_every_kind_of_client_and_every_way_of_asking_again(
-    here: Installation, agents: list[Agent]
+    here: Installation, agents: list[Agent], lead: Console, trail: Trail
 ) -> None:
-    lead = Console(here.address, "ben", here.password).sign_in()
-    trail = Trail(here.database)
     here.provider.fault("drop_after_commit", times=len(agents))
     with here.lookups.asleep():  # so that nothing is found out before everybody has asked
         for agent in agents:
@@ -134,7 +144,6 @@ def test_one_refund_for_every_kind_of_client_and_every_way_of_asking_again(
         assert refs == {told["provider_refund_ref"]}, f"{agent.kind}: {refs}"
         agent.require_the_same_refund()
         _require_one(here, trail, agent)
-    trail.close()
 
 
 def _require_one(here: Installation, trail: Trail, agent: Agent) -> None:
