@@ -48,7 +48,7 @@ class Command(BaseCommand):
 def _require_none_yet() -> None:
     """Raises CommandError when the installation has an admin; two such commands wait in line."""
     with connection.cursor() as cursor:
-        cursor.execute("LOCK TABLE role_change IN SHARE ROW EXCLUSIVE MODE")
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('aftersend found'))")
     found = Person.objects.filter(groups__name=ADMIN).order_by("username").first()
     if found is not None:
         raise CommandError(

@@ -83,7 +83,12 @@ function inUse(target) {
     || hasText(target);
 }
 
-addEventListener("htmx:beforeSwap", (event) => { pulse.swapping = event.detail.requestConfig.elt.matches("[data-poll]"); });
+addEventListener("htmx:beforeSwap", (event) => {
+  const { requestConfig, target } = event.detail;
+  pulse.swapping = requestConfig.elt.matches("[data-poll]");
+  // Whoever signs in above a kept form is not made to begin again by a poll without a session.
+  if (pulse.swapping && target.id === "slot" && one("form", target)) event.detail.shouldSwap = false;
+});
 
 addEventListener("htmx:oobBeforeSwap", (event) => {
   const { target, fragment } = event.detail;
