@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import Sum
 
 from refunds.domain import states
+from refunds.domain.money import display
 from refunds.models import Operation, Order, Payment
 
 
@@ -43,6 +44,23 @@ def approved_not_held(operations: Sequence[Operation]) -> dict[UUID, int]:
         )
         for of in operations
     }
+
+
+def held_words(payment: Payment) -> list[str]:
+    """What is held, for the sentence: a refund whose outcome nobody knows is named."""
+    unknown = Operation.objects.filter(
+        order_id=payment.order_id,
+        payment=payment,
+        state=states.UNKNOWN,
+        reservation__state="held",
+    ).values_list("pk", "amount_minor")
+    parts = [
+        f"{display(minor, payment.currency)} is held by a refund whose outcome is unknown"
+        f" (…{str(pk)[-6:]})"
+        for pk, minor in unknown
+    ]
+    rest = payment.held_minor - sum(minor for _, minor in unknown)
+    return [*parts, f"{display(rest, payment.currency)} is held"] if rest > 0 else parts
 
 
 def snapshot(order: Order, payment: Payment) -> dict[str, Any]:

@@ -208,9 +208,7 @@ def require_room(locked: Locked) -> None:
     room = payment.available_minor - waiting
     if operation.amount_minor <= room:
         return
-    parts = []
-    if payment.held_minor:
-        parts.append(f"{display(payment.held_minor, payment.currency)} is held")
+    parts = balance.held_words(payment)
     if waiting:
         parts.append(f"{display(waiting, payment.currency)} is approved and not yet sent")
     raise Refusal(

@@ -113,9 +113,10 @@ def _why_not(
         return f"Payment {op.payment_ref} is halted by an open case."
     if op.amount_minor > room_minor:
         room = display(max(room_minor, 0), op.currency)
+        held = f"; {display(op.held_minor, op.currency)} is held" if op.held_minor else ""
         return (
-            f"Only {room} is still refundable on order {op.order_ref}. Reject it, or ask for a"
-            " smaller amount."
+            f"Only {room} is still refundable on order {op.order_ref}{held}. Reject it, or ask"
+            " for a smaller amount."
         )
     return ""
 

@@ -19,6 +19,7 @@ from review.context import counts
 from review.models import Intent
 from review.presenters import rows
 from review.presenters.words import span
+from review.pressed_pages import page_of
 
 DAYS = 30
 
@@ -70,7 +71,7 @@ def _total(blocks: list[work.Block]) -> str:
 def _shown(blocks: list[work.Block]) -> str:
     """Every line of the page as its list, key and version, for the address of the poll."""
     return "~".join(
-        f"{block.name}-{line.key}.{line.version}" for block in blocks for line in block.lines
+        f"{block.plan.name}-{line.key}.{line.version}" for block in blocks for line in block.lines
     )
 
 
@@ -99,4 +100,7 @@ def recorded(request: HttpRequest, press: UUID) -> HttpResponse:
     found = Intent.objects.filter(pk=press).select_related("person").first()
     if found is not None and found.person_id != who.person.pk:
         raise Http404
-    return render(request, "review/recorded.html", {"clock": who.clock, "found": found})
+    page = page_of(found) if found else ""
+    return render(
+        request, "review/recorded.html", {"clock": who.clock, "found": found, "page": page}
+    )

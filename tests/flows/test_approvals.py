@@ -102,6 +102,23 @@ def test_two_approvals_cannot_both_count_on_the_same_money(cast: Cast) -> None:
     assert refusal.facts["remaining_minor"] == 4_000
 
 
+def test_money_that_an_unknown_refund_holds_is_named_to_whoever_lacks_it(
+    cast: Cast, provider: SandboxProcess
+) -> None:
+    provider.payment()
+    build.order()
+    lost = build.authorized(cast.echo, cast.ben, amount_minor=7900)
+    waiting = build.proposed(cast.omar, amount_minor=6000)
+    provider.fault("drop_after_commit")
+    assert dispatch.send(str(lost.pk)) == "unanswered"
+    refusal = refused(waiting, cast.cleo, build.shown(waiting, tick=True))
+    assert refusal.code == "balance"
+    assert refusal.detail == (
+        "Not approved. Only 50.00 USD is still refundable on order 4821; 79.00 USD is held by a"
+        f" refund whose outcome is unknown (…{str(lost.pk)[-6:]})."
+    )
+
+
 def test_a_possible_repeat_needs_the_tick(cast: Cast, provider: SandboxProcess) -> None:
     provider.payment()
     build.order()

@@ -1,0 +1,141 @@
+"""Approvals and my work at a real browser: several at once, what others handle, keys, and phones."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from refunds import approvals
+from refunds.domain import states
+from refunds.models import Approval, Operation
+from review.models import Intent
+from tests import build
+from tests.browser.stage import Stage
+from tests.browser.visitor import Visitors
+from tests.cast import Cast
+
+axe = Axe()
+
+
+@pytest.fixture
+def two(stage: Stage) -> list[Operation]:
+    """Two small proposals of one agent."""
+    return [
+        stage.proposed("one", "A-1", 1000, by="foxtrot"),
+        stage.proposed("two", "A-2", 1200, by="foxtrot"),
+    ]
+
+
+def _look(page: Page, subject: str) -> None:
+    expect(page.get_by_text(subject).locator("visible=true").first).to_be_visible()
+    found = axe.run(page)
+    assert found.violations_count == 0, found.generate_report()
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert wide <= 0, f"{page.url} is {wide} px wider than the screen"
+
+
+def _tick_all(page: Page) -> None:
+    page.goto("/approvals")
+    for box in page.locator("[data-tick]").all():
+        box.check()
+
+
+def _states(operations: list[Operation]) -> set[str]:
+    ids = [each.pk for each in operations]
+    return set(Operation.objects.filter(pk__in=ids).values_list("state", flat=True))
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_ticked_reviewed_and_approved_by_one_press(
+    visitors: Visitors, two: list[Operation], scripts: bool
+) -> None:
+    page = visitors.sign_in("cleo", scripts=scripts)
+    _tick_all(page)
+    page.get_by_role("button", name="Review the ticked").click()
+    expect(page.get_by_role("heading", name="Review 2 refunds")).to_be_visible()
+    assert _states(two) == {states.AWAITING_APPROVAL}
+    page.get_by_role("button", name="Approve 2 refunds, 22.00 USD").dblclick()
+    expect(page.locator("#result")).to_be_visible()
+    expect(page.get_by_role("heading", name="What was approved together")).to_be_visible()
+    assert _states(two) == {states.AUTHORIZED}
+    assert Approval.objects.count() == 2
+    assert Intent.objects.count() == 1
+
+
+@pytest.mark.parametrize("width", [1440, 720])
+def test_reviewing_is_readable_by_everybody(
+    visitors: Visitors, two: list[Operation], width: int
+) -> None:
+    page = visitors.sign_in("cleo", width=width)
+    _tick_all(page)
+    _look(page, "Every one is listed again before anything is recorded")
+    page.get_by_role("button", name="Review the ticked").click()
+    _look(page, "2 refunds, 22.00 USD in total")
+    page.get_by_role("button", name="Remove 12.00 USD on order A-2").click()
+    _look(page, "1 refund, 10.00 USD in total")
+    page.get_by_role("button", name="Approve 1 refund").click()
+    _look(page, "1 approved")
+    page.goto("/approvals")
+    page.get_by_role("button", name="Review the ticked").click()
+    _look(page, "Nothing is ticked")
+
+
+def test_a_phone_approves_one_at_a_time(visitors: Visitors, two: list[Operation]) -> None:
+    page = visitors.sign_in("cleo", width=390)
+    page.goto("/approvals")
+    _look(page, "Approving several at once needs the list beside the boxes")
+    expect(page.get_by_role("button", name="Review the ticked")).not_to_be_visible()
+    expect(page.locator("[data-tick]").first).not_to_be_visible()
+    page.get_by_role("link", name="Open the refund on order A-1").click()
+    page.get_by_role("button", name="Approve refund of 10.00 USD").click()
+    expect(page.locator("#result")).to_contain_text("Approved at")
+
+
+def test_no_key_approves(visitors: Visitors, two: list[Operation]) -> None:
+    page = visitors.sign_in("cleo")
+    page.goto(f"/approvals?open={two[0].pk}")
+    for key in ("j", "x", "j", "x", "a", "y", "Enter", "]", "x", "Enter"):
+        page.keyboard.press(key)
+    page.goto("/approvals")
+    for key in ("j", "x", "Enter", "j", "Enter"):
+        page.keyboard.press(key)
+    assert not Approval.objects.exists()
+
+
+def test_a_row_that_somebody_handled_says_so_and_stays(
+    visitors: Visitors, two: list[Operation], cast: Cast
+) -> None:
+    page, at_home = visitors.sign_in("cleo"), visitors.sign_in("ada")
+    page.goto("/approvals")
+    expect(at_home.locator("#count-mine")).to_have_text("2")
+    approvals.approve(two[0].pk, cast.ben, build.shown(two[0]))
+    handled = page.locator(f"#row-{two[0].pk}")
+    expect(handled).to_contain_text("Approved by ben at", timeout=15000)
+    expect(page.locator("#queue-rows > tr")).to_have_count(2)
+    at_home.bring_to_front()
+    expect(at_home.locator("main")).to_contain_text("Handled by ben at", timeout=45000)
+    expect(at_home.locator("#count-mine")).to_have_text("1")
+    expect(at_home).to_have_title("(1) My work - Aftersend")
+    page.reload()
+    expect(page.locator("#queue-rows > tr")).to_have_count(1)
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_every_list_and_every_first_page(visitors: Visitors, stage: Stage, width: int) -> None:
+    stage.full()
+    page = visitors.sign_in("ada", width=width)
+    for address, subject in {
+        "/approvals?tab=stale": "Order changed",
+        "/approvals?tab=second": "Approved by ada",
+        "/approvals?tab=mine": "What you approved or rejected",
+        "/": "Returned to me",
+    }.items():
+        page.goto(address)
+        _look(page, subject)
+    for name, subject in {
+        "omar": "Needs a person",
+        "mia": "Oldest unresolved",
+        "rosa": "What I asked for",
+    }.items():
+        _look(visitors.sign_in(name, width=width), subject)
