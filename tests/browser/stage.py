@@ -170,7 +170,7 @@ class Stage:
             reason="The item never came back to us.",
             version=rejected.version,
         )
-        withdrawn = self.proposed("withdrawn", "A-10404", 795)
+        withdrawn = self.proposed("withdrawn", "A-10404", 795, by="foxtrot")
         withdrawal.withdraw(
             withdrawn.pk, by=Caller(agent=self.cast.foxtrot), reason="Customer kept the order."
         )
