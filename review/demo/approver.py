@@ -80,7 +80,8 @@ class Approvers:
 def change_the_stale_order() -> int:
     """Change the order `demo-stale` in the shop while a first approval waits for its send.
 
-    How many approvals that ends. A second approval is left alone and goes through.
+    How many approvals that ends. A second approval is left alone and goes through. Raises Refusal
+    when somebody else feeds the order in the same instant.
     """
     approved = Operation.objects.filter(order__ref=_STALE, state=states.AUTHORIZED)
     caught = [

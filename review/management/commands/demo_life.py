@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 from django.utils import timezone
 
+from refunds.domain.errors import Refusal
 from review.demo import people, shop
 from review.demo.approver import Approvers, change_the_stale_order
 from review.demo.life import Life
@@ -49,6 +50,8 @@ def _looked(approvers: Approvers, life: Life) -> bool:
         approvers.decide(timezone.now())
         change_the_stale_order()
         life.beat(timezone.now())
+    except Refusal as refusal:
+        log.info("demo_life_refused", code=refusal.code, detail=refusal.detail)
     except (OperationalError, InterfaceError, shop.SandboxAway) as error:
         log.warning("demo_life_waits", error=str(error)[:200])
         connection.close()
