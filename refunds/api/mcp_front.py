@@ -60,6 +60,7 @@ async def _admit(scope: Scope, receive: Receive) -> bytes:
     """The body of a request that may go on. Raises Refusal."""
     headers = Headers(scope=scope)
     _require_our_host(headers)
+    _require_tls(scope, headers)
     if scope["method"] != "POST":
         raise errors.method_not_allowed("POST")
     scope[CREDENTIAL] = await sync_to_async(_credential)(headers.get("authorization", ""))
@@ -87,6 +88,18 @@ def _require_our_host(headers: Headers) -> None:
             "A page of another site may not call tools.",
             status=403,
             what_to_do="Call from a program, which sends no Origin header.",
+        )
+
+
+def _require_tls(scope: Scope, headers: Headers) -> None:
+    """Where pages are moved to https, a tool call in the clear is refused: its key was read."""
+    forwarded = headers.get("x-forwarded-proto", scope["scheme"])
+    if settings.SECURE_SSL_REDIRECT and forwarded != "https":
+        raise Refusal(
+            "https_needed",
+            "The key of this call came in the clear.",
+            status=403,
+            what_to_do="Use the https address, and have the key rotated.",
         )
 
 

@@ -161,6 +161,22 @@ def test_a_page_of_another_site_cannot_call_tools(
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
+def test_a_key_in_the_clear_is_refused_where_pages_want_https(
+    door: ToolDoor, settings: Settings
+) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    answer = door.post(b"{}")
+    assert (answer.status_code, answer.json()["code"]) == (403, "https_needed")
+    assert door.post(b"{}", X_Forwarded_Proto="https").json().get("code") != "https_needed"
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_there_is_no_stream_to_hold_open(door: ToolDoor, method: str) -> None:
+    answer = door.post(b"", method=method)
+    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+    assert answer.headers["Allow"] == "POST"
+
+
 def test_an_order_of_a_foreign_account_is_answered_like_one_that_does_not_exist(
     door: ToolDoor,
 ) -> None:

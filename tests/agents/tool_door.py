@@ -50,7 +50,9 @@ class ToolDoor:
         scopes = scopes or ("refund:propose", "refund:read")
         self.credential, self.key = credentials.mint(agent, scopes=list(scopes))
 
-    def post(self, content: str | bytes, **headers: str) -> httpx2.Response:
+    def post(
+        self, content: str | bytes, *, method: str = "POST", **headers: str
+    ) -> httpx2.Response:
         """One request to /mcp with these very bytes."""
         sent = {
             "Authorization": f"Bearer {self.key}",
@@ -58,7 +60,7 @@ class ToolDoor:
             "Accept": "application/json, text/event-stream",
         }
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return async_to_sync(_post)(content, sent | named)
+        return async_to_sync(_send)(method, content, sent | named)
 
     def send(self, name: str, arguments: str, meta: dict[str, Any] | None = None) -> ToolAnswer:
         """One tool call whose arguments are this JSON text."""
@@ -100,12 +102,12 @@ def asked(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not ...}
 
 
-async def _post(content: str | bytes, headers: dict[str, str]) -> httpx2.Response:
+async def _send(method: str, content: str | bytes, headers: dict[str, str]) -> httpx2.Response:
     app = mcp_app()
     async with _running(app):
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://testserver") as http:
-            return await http.post("/mcp", content=content, headers=headers)
+            return await http.request(method, "/mcp", content=content, headers=headers)
 
 
 @asynccontextmanager
