@@ -106,8 +106,9 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
         icon="n-status",
         current=here in ("status", "order_status"),
     )
+    statuses = [status] if access.viewer(request).may(roles.SEE_STATUS) else []
     if not reads:
-        return [home, status] if access.viewer(request).may(roles.SEE_STATUS) else [home]
+        return [home, *statuses]
     waits = counts(request)
     return [
         home,
@@ -139,7 +140,7 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
             icon="n-order",
             current=here in ("orders", "order", "propose", "freeze", "unfreeze"),
         ),
-        status,
+        *statuses,
         Item(
             url=reverse("sending"),
             word="Providers",
@@ -155,4 +156,9 @@ def _admins(request: HttpRequest, here: str) -> list[Item]:
     if not access.viewer(request).may(roles.ADMINISTER):
         return []
     current = here.startswith(("agent", "key_"))
-    return [Item(url=reverse("agents"), word="Agents", icon="k-agent", current=current)]
+    return [
+        Item(url=reverse("agents"), word="Agents", icon="k-agent", current=current),
+        Item(
+            url=reverse("people"), word="People", icon="k-person", current=here.startswith("people")
+        ),
+    ]

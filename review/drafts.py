@@ -39,6 +39,8 @@ FORMS: Final[Mapping[str, tuple[str, ...]]] = {
     "freeze": ("reason",),
     "unfreeze": ("reason",),
 }
+# What is chosen and not typed: alone it is nothing to keep.
+_CHOSEN: Final = frozenset({"reason_code", "payment"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,8 @@ def kept(request: HttpRequest, person_id: int, form: str, object_ref: str) -> Ke
 def save(posted: Mapping[str, str], person_id: int) -> bool:
     """Keep the text of a posted form as its draft; False where nothing is kept.
 
-    Nothing is: for another person's form, for one that was submitted already, and for one whose
-    fields are all empty, which ends its draft. Raises Refusal for a text that may not be stored.
+    Nothing is: for another person's form, for one that was submitted already, and for one without
+    any typed text, which ends its draft. Raises Refusal for a text that may not be stored.
     """
     place = _place_of(posted)
     if place is None or place.person_id != person_id:
@@ -147,7 +149,7 @@ def _fields(posted: Mapping[str, str], form: str) -> dict[str, str]:
 
 
 def _store(place: _Place, fields: dict[str, str]) -> bool:
-    if not fields:
+    if not fields.keys() - _CHOSEN:
         discard(place.person_id, place.form, place.object_ref)
         return False
     Draft.objects.update_or_create(

@@ -18,7 +18,7 @@ class Visitors:
 
     def __init__(self, browser: Any, base: str) -> None:
         self._browser: Browser = browser
-        self._base = base
+        self.base = base
         self._contexts: list[BrowserContext] = []
         self.complaints: list[str] = []
 
@@ -32,7 +32,7 @@ class Visitors:
     ) -> Page:
         """A browser of its own, without anybody signed in."""
         context = self._browser.new_context(
-            base_url=self._base,
+            base_url=self.base,
             java_script_enabled=scripts,
             color_scheme=theme,
             viewport={"width": width, "height": 900},
@@ -54,7 +54,7 @@ class Visitors:
         page.get_by_label("Name").fill(name)
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in").click()
-        page.wait_for_url(f"{self._base}/")
+        page.wait_for_url(f"{self.base}/")
         return page
 
     def close(self) -> None:

@@ -54,7 +54,7 @@ addEventListener("click", (event) => {
     event.preventDefault();
     forget(form);
     for (const each of form.elements) if (each.matches("textarea, input:not([type=hidden], [type=checkbox], [type=radio])")) each.value = "";
-    saveDraft(form).then(() => say("Draft discarded"));
+    fetch(button.formAction, { method: "POST", body: new URLSearchParams(draftOf(form)), redirect: "manual" }).then(() => say("Draft discarded"));
   }
   field.focus();
 });
