@@ -22,7 +22,7 @@ from config.supervision.kept import Child, Kept, KeptProgram, KeptServer, Server
 from config.supervision.signals import Signals
 
 LOOK_SECONDS = 0.2
-READY_SECONDS_MAX = 120
+READY_SECONDS_MAX = 180
 PROVEN_SECONDS = 2.0  # a child without a port counts as up after that
 EARLIER_RUN_SECONDS_MAX = 15
 GUARDIAN_SECONDS_MAX = 15

@@ -6,7 +6,6 @@ side feeds about them, and what is to be expected, as data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -178,7 +177,7 @@ def _snapshot(scenario: Scenario, now: datetime) -> feed.OrderSnapshot:
     )
 
 
-def markdown_table(scenarios: Iterable[Scenario] = SCENARIOS) -> str:
+def markdown_table() -> str:
     """The table of the scenario orders for the documentation, with what holds for all of them."""
     lines = [
         "| order | account | what happens | what the agent sees | how it ends |",
@@ -186,7 +185,7 @@ def markdown_table(scenarios: Iterable[Scenario] = SCENARIOS) -> str:
     ]
     lines += [
         f"| `{each.name}` | `{each.account}` | {each.happens} | {each.agent_sees} | {each.ends} |"
-        for each in scenarios
+        for each in SCENARIOS
     ]
     return "\n".join([*lines, "", *_NOTES]) + "\n"
 

@@ -11,6 +11,9 @@ from review.demo.past.desk import Desk
 from review.demo.past.rows import Sold
 from review.demo.past.stock import BIG_GOODS, FACTS, GOODS
 
+# The demo's supervisor allows links to these hosts.
+_SHOP = "shop.example"
+_HELP_DESK = "help.example"
 _FIRST_ORDER = 5101
 _CUSTOMERS = 90
 _FOR_GOOD = timedelta(days=365)
@@ -31,11 +34,9 @@ class Wanted:
 
 @dataclass(slots=True)
 class Market:
-    """Sells, and finds what was sold. `link_hosts`: shop and help desk, as links may name them."""
+    """Sells, and finds what was sold."""
 
     desk: Desk
-    shop: str = "shop.example"
-    help_desk: str = "help.example"
     _sold: list[tuple[Wanted, Sold]] = field(default_factory=list)
 
     def order_for(self, wanted: Wanted, at: datetime) -> Sold:
@@ -81,8 +82,8 @@ class Market:
             lines=lines,
             facts=self._facts(returned_at, at),
             links={
-                "order": f"https://{self.shop}/orders/{ref}",
-                "ticket": f"https://{self.help_desk}/t/{20100 + number}",
+                "order": f"https://{_SHOP}/orders/{ref}",
+                "ticket": f"https://{_HELP_DESK}/t/{20100 + number}",
             },
         )
         payment = Payment(
