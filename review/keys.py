@@ -22,7 +22,10 @@ GO: Final = {
 HELP: Final = (
     (("?",), "this help"),
     (("/", "Ctrl K"), "search"),
-    (("g",), "then a page: h my work, a approvals, u unknown, o orders, s providers, k agents"),
+    (
+        ("g",),
+        "then a page: h my work, a approvals, u unknown, o orders, r status, s providers, k agents, p profile",
+    ),
     (("j", "k"), "next and previous row"),
     (("Enter",), "open the row"),
     (("[", "]"), "previous and next of the queue"),
