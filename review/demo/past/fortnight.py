@@ -158,7 +158,9 @@ class Fortnight:
         sold = self._market.order_for(wanted, page.at)
         if chapter.obstacle == "disputed":
             self._desk.payment_turns(sold, page.at - timedelta(hours=2), "disputed")
-        past = propose(self._desk, sold, self._caller(chapter), page.at, self._asked(chapter, sold))
+        caller = self._caller(chapter)
+        asked = self._asked(chapter, sold, by_agent=isinstance(caller, Agent))
+        past = propose(self._desk, sold, caller, page.at, asked)
         if chapter.frozen:
             sold.order.frozen = True
             self._desk.bump(sold, "frozen", page.at + timedelta(minutes=8), by="person:ines")
@@ -177,11 +179,11 @@ class Fortnight:
         # What is above an agent's limit is proposed by a person.
         return self._desk.people[chance.choice(_PROPOSERS)]
 
-    def _asked(self, chapter: Chapter, sold: Sold) -> Asked:
+    def _asked(self, chapter: Chapter, sold: Sold, *, by_agent: bool) -> Asked:
         chance = self._desk.chance
         reason_code = chance.choice(list(WORDS))
         claims = {}
-        if chance.random() < 0.25:
+        if by_agent and chance.random() < 0.35:
             claims = {"captured_minor": sold.payment.captured_minor + chance.choice((0, 0, 1000))}
         return Asked(
             amount_minor=self._amount(chapter, sold),
