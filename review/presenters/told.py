@@ -63,7 +63,7 @@ class Told:
 
     @property
     def what(self) -> str:
-        """ "Damaged item, asked for 14:12"."""
+        """ "Damaged item"."""
         return state_word(self.refund.reason).capitalize()
 
 

@@ -164,7 +164,7 @@ def _poll(request: HttpRequest, found: Order) -> HttpResponse:
     since = request.GET["since"]
     if since == mark:
         return HttpResponse(status=204)
-    before = order_page.refundable_of(since)
+    before = order_page.refundable_of(since) if who.may(roles.PROPOSE) else {}
     context = {
         "clock": who.clock,
         "order": found,
