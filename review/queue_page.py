@@ -44,6 +44,11 @@ def tab_of(request: HttpRequest) -> str:
     return tab if tab in TABS else TABS[0]
 
 
+def has_ticks(request: HttpRequest) -> bool:
+    """Whether the tab has boxes for this reader: a lead, where something waits."""
+    return LEAD in access.viewer(request).roles and tab_of(request) in ("to_approve", "second")
+
+
 def decided_since(who: Viewer) -> UUID:
     return _id_at(who.clock.now - timedelta(days=DECIDED_DAYS))
 
@@ -116,7 +121,7 @@ def context(
         **slip_context(request, slip),
         "pressed": pressed,
         "refusal": refusal,
-        "ticks": LEAD in who.roles and tab in ("to_approve", "second"),
+        "ticks": has_ticks(request),
         "any_tick": any(row.tickable for row in rows),
         "ticked_max": TICKED_MAX,
         "next": _cursor(tab, found[-1]) if more else "",

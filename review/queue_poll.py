@@ -34,39 +34,34 @@ class Left:
 
 
 def answer(request: HttpRequest) -> HttpResponse:
-    """204, or fragments: the bar, rows that moved, times that run out, and what is said aloud."""
-    shown = read_shown(request.GET["since"])
+    """204, or fragments: the bar, rows that moved, times that run out, and what is said aloud.
+
+    `since` has the rows as the page was drawn, `moved` those that were drawn anew since.
+    """
+    shown = read_shown(request.GET["since"]) | read_shown("~".join(request.GET.getlist("moved")))
     now = list(queue_page.listed(request)[:PAGE_ROWS])
-    changed = _changed(shown, now)
-    context = _running_out(request, [op for op in now if shown.get(op.pk) == op.version])
-    if not changed and not context["lefts"]:
-        return HttpResponse(status=204)
     kept = {op.pk: op for op in now}
-    away = [each for each in shown if each not in kept]
+    away = [pk for pk in shown if pk not in kept]
     found = (kept | queue.these(away)) if away else kept
-    moved = [found[pk] for pk, version in shown.items() if pk in found]
-    moved = [op for op in moved if op.version != shown[op.pk]]
+    moved = [op for pk, version in shown.items() if (op := found.get(pk)) and op.version != version]
+    new = [op for op in now if op.pk not in shown]
+    context = _running_out(request, [op for op in now if shown.get(op.pk) == op.version])
+    overtaken = _overtaken(request, found)
+    if not (moved or new or overtaken or context["lefts"]):
+        return HttpResponse(status=204)
+    who = access.viewer(request)
     context |= {
-        "clock": access.viewer(request).clock,
+        "clock": who.clock,
         "tab": queue_page.tab_of(request),
-        "count": changed,
+        "ticks": queue_page.has_ticks(request),
+        "after": request.GET.get("after", ""),
+        "count": len(moved) + len(new),
         "url": _url(request),
-        "rows": _rows(request, moved),
+        "rows": queue_rows.rows(moved, who, opened=_opened(request)) if moved else [],
         "oob": True,
-        "overtaken": _overtaken(request, found),
+        "overtaken": overtaken,
     }
     return render(request, "review/approvals.html#poll", context)
-
-
-def _changed(shown: dict[UUID, int], now: list[Operation]) -> int:
-    """How many rows are new, gone or moved."""
-    today = {(op.pk, op.version) for op in now}
-    before = set(shown.items())
-    return max(len(today - before), len(before - today))
-
-
-def _rows(request: HttpRequest, moved: list[Operation]) -> list[queue_rows.Row]:
-    return queue_rows.rows(moved, access.viewer(request)) if moved else []
 
 
 def _running_out(request: HttpRequest, same: list[Operation]) -> dict[str, Any]:
@@ -84,15 +79,22 @@ def _running_out(request: HttpRequest, same: list[Operation]) -> dict[str, Any]:
 
 def _overtaken(request: HttpRequest, found: dict[UUID, Operation]) -> Operation | None:
     """The opened proposal, where it or its order moved since it was drawn."""
-    opened = request.GET.get("open", "")
-    op = next((each for pk, each in found.items() if str(pk) == opened), None)
+    opened = _opened(request)
+    op = found.get(opened) if opened else None
     if op is None:
         return None
-    drawn = request.GET.get("drawn", "")
+    drawn = request.GET.get("drawn_anew") or request.GET.get("drawn", "")
     return op if drawn and drawn != f"{op.version}.{op.order.version}" else None
 
 
+def _opened(request: HttpRequest) -> UUID | None:
+    try:
+        return UUID(request.GET.get("open", ""))
+    except ValueError:
+        return None
+
+
 def _url(request: HttpRequest) -> str:
-    gone = ("since", "done", "drawn")
-    query = {key: value for key, value in request.GET.items() if key not in gone}
+    gone = ("since", "moved", "done", "drawn", "drawn_anew")
+    query = {key: value for key, value in request.GET.items() if key not in gone and value}
     return f"{request.path}?{urlencode(query)}" if query else request.path

@@ -13,6 +13,7 @@ from review import facts, proposal
 from review.access import Viewer
 from review.presenters import approval, changes, waiting
 from review.presenters.facts import ApprovalFacts, OperationFacts
+from review.shown import shown_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,11 @@ class Row:
     @property
     def gone(self) -> bool:
         return self.facts.state != states.AWAITING_APPROVAL
+
+    @property
+    def shown(self) -> str:
+        """What a poll must know of a row that was drawn anew."""
+        return shown_text([(self.op.pk, self.op.version)])
 
     @property
     def key(self) -> str:

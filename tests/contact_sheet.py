@@ -98,6 +98,12 @@ def shoot(page: Page, url: str, out: Path) -> None:
         page.get_by_label("Why it is not owed").fill("no reason")
         page.get_by_role("button", name="Reject refund of").click()
         page.locator("#result").wait_for()
+    review = page.get_by_role("button", name="Review the ticked")
+    if page.url.endswith("#reviewed") and review.is_visible():
+        for box in page.locator("tr", has_text="Foxtrot").locator("[data-tick]").all():
+            box.check()
+        review.click()
+        page.locator("#bulk-approve").wait_for()
     page.screenshot(path=out, full_page=True)
 
 
@@ -109,6 +115,8 @@ def empty_pages() -> dict[str, tuple[str, str]]:
         "approvals": ("ben", "/approvals"),
         "stale": ("ben", "/approvals?tab=stale"),
         "unknown": ("omar", "/unknown"),
+        "orders": ("ben", "/orders"),
+        "status": ("rosa", "/status"),
     }
 
 
@@ -122,12 +130,25 @@ def full_pages(stage: Stage) -> dict[str, tuple[str, str]]:
         "approvals-two": ("ben", f"/approvals?open={ids['two_leads']}"),
         "approvals-repeat": ("cleo", f"/approvals?open={ids['repeat']}"),
         "approvals-stale": ("cleo", f"/approvals?tab=stale&open={ids['stale']}"),
+        "approvals-second": ("ben", "/approvals?tab=second"),
+        "approvals-mine": ("ada", "/approvals?tab=mine"),
+        "approvals-together": ("cleo", "/approvals#reviewed"),
+        "home-ops": ("omar", "/"),
+        "home-manager": ("mia", "/"),
+        "home-rep": ("rosa", "/"),
         "approvals-delayed": ("cleo", f"/approvals?tab=all&open={ids['delayed']}"),
         "unknown": ("omar", "/unknown"),
         "sending": ("ines", "/sending"),
         "sending-lead": ("ben", "/sending"),
         "missing": ("ben", "/operations/00000000-0000-7000-8000-000000000000"),
         "forbidden": ("rosa", "/approvals"),
+        "orders": ("ben", "/orders"),
+        "order": ("ben", "/orders/A-10482"),
+        "order-over": ("ines", "/orders/B-7702"),
+        "order-rep": ("rosa", "/orders/A-10400"),
+        "status": ("rosa", "/status/A-10482"),
+        "status-case": ("rosa", "/status/J-29904"),
+        "status-ended": ("rosa", "/status/A-10401"),
     }
     for name in (
         "unknown",

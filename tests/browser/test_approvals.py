@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from django.test import override_settings
 from playwright.sync_api import Page, expect
 
 from refunds import approvals
@@ -106,19 +110,33 @@ def test_no_key_approves(visitors: Visitors, two: list[Operation]) -> None:
 def test_a_row_that_somebody_handled_says_so_and_stays(
     visitors: Visitors, two: list[Operation], cast: Cast
 ) -> None:
-    page, at_home = visitors.sign_in("cleo"), visitors.sign_in("ada")
+    page, at_home = visitors.sign_in("cleo"), visitors.sign_in("cleo")
     page.goto("/approvals")
     expect(at_home.locator("#count-mine")).to_have_text("2")
-    approvals.approve(two[0].pk, cast.ben, build.shown(two[0]))
+    approvals.approve(two[0].pk, cast.ada, build.shown(two[0]))
     handled = page.locator(f"#row-{two[0].pk}")
-    expect(handled).to_contain_text("Approved by ben at", timeout=15000)
+    expect(handled).to_contain_text("Approved by ada at", timeout=15000)
     expect(page.locator("#queue-rows > tr")).to_have_count(2)
     at_home.bring_to_front()
-    expect(at_home.locator("main")).to_contain_text("Handled by ben at", timeout=45000)
+    expect(at_home.locator("main")).to_contain_text("Handled by ada at", timeout=45000)
     expect(at_home.locator("#count-mine")).to_have_text("1")
     expect(at_home).to_have_title("(1) My work - Aftersend")
     page.reload()
     expect(page.locator("#queue-rows > tr")).to_have_count(1)
+
+
+@override_settings(LIMITS=replace(settings.LIMITS, send_delay_seconds=600))
+def test_what_one_pressed_oneself_is_no_news(
+    visitors: Visitors, stage: Stage, two: list[Operation]
+) -> None:
+    page = visitors.sign_in("cleo")
+    page.goto(f"/approvals?open={two[0].pk}")
+    page.get_by_role("button", name="Approve refund of 10.00 USD").click()
+    expect(page.locator("#result")).to_contain_text("Approved at")
+    stage.proposed("three", "A-3", 1300, by="omar")
+    expect(page.locator("#list-poll")).to_contain_text("1 changed: show", timeout=25000)
+    expect(page.get_by_role("button", name="Take the approval back")).to_be_visible()
+    expect(page.locator(f"#row-{two[0].pk}")).to_contain_text("Close")
 
 
 @pytest.mark.parametrize("width", [1440, 390])

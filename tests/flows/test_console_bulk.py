@@ -317,16 +317,24 @@ def test_a_list_that_is_not_the_one_that_was_drawn_is_refused_whole(
 def test_the_approvals_of_an_hour_are_limited_in_a_list_too(
     cast: Cast, three: list[Operation], settings: Any, tmp_path: Path
 ) -> None:
-    policy = settings.POLICY_FILE.read_text()
+    usual = settings.POLICY_FILE
+    policy = usual.read_text()
     settings.POLICY_FILE = tmp_path / "policy.toml"
     settings.POLICY_FILE.write_text(
         policy.replace("approvals_per_person_hour_max = 60", "approvals_per_person_hour_max = 2")
     )
     policies.current.cache_clear()
     desk = Desk(cast.cleo)
-    result = words(text(desk.client.get(desk.press(desk.review(*three))["Location"])))
+    page = desk.review(*three)
+    result = words(text(desk.client.get(desk.press(page)["Location"])))
     assert "2 approved, 1 left out" in result
     assert "You gave 2 approvals in the last hour; 2 are allowed." in result
+    assert Approval.objects.count() == 2
+    settings.POLICY_FILE = usual
+    policies.current.cache_clear()
+    again = words(text(desk.press(page)))
+    assert "This second press changed nothing" in again
+    assert "You gave 2 approvals in the last hour" in again
     assert Approval.objects.count() == 2
 
 

@@ -50,10 +50,13 @@ def tab(client: Client, name: str) -> str:
     return text(answer)
 
 
-def poll(client: Client, page: str) -> Any:
+def poll(client: Client, page: str, **more: list[str]) -> Any:
     found = re.search(r'hx-get="(/approvals\?[^"]*since=[^"]*)"', page)
     assert found is not None
-    return client.get(found[1].replace("&amp;", "&"), headers=HTMX)
+    address = found[1].replace("&amp;", "&") + "".join(
+        f"&{name}={value}" for name, values in more.items() for value in values
+    )
+    return client.get(address, headers=HTMX)
 
 
 def ends_in(operation: Operation, **left: float) -> None:
@@ -191,6 +194,8 @@ def test_handled_and_expired_rows_keep_their_place_until_the_page_is_drawn_again
         r"Approved by ada at \d\d:\d\d. It stays here until you reload.", row(told, made[0])
     )
     assert "Expired at" in row(told, made[1])
+    drawn_anew = re.findall(r'name="moved" value="([^"]+)"', told)
+    assert poll(cleo, page, moved=drawn_anew).status_code == 204
     assert listed(tab(cleo, "to_approve")) == [made[2].pk]
 
 
