@@ -50,11 +50,14 @@ class RefundFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """One refund on the rep's page. `missed`: the promise that passed, as MC-64 says it."""
+    """One refund on the rep's page. `missed`: the promise that passed, as MC-64 says it.
+
+    `facts`: label, value, and whether it is a reference that a rep may copy.
+    """
 
     refund: RefundFacts
     said: Said
-    facts: list[tuple[str, str]]
+    facts: list[tuple[str, str, bool]]
     missed: str
 
     @property
@@ -70,11 +73,15 @@ class Told:
 def told(refund: RefundFacts, said: Said, clock: Clock) -> Told:
     """The words with the facts that belong to them, in the order that the script names."""
     known = _facts(refund, clock)
-    rows = [(REP_SEES[name], known[name]) for name in said.rep_sees if known.get(name)]
+    rows = [
+        (REP_SEES[name], known[name], name == "case" or known[name] == refund.provider_ref)
+        for name in said.rep_sees
+        if known.get(name)
+    ]
     if said.promise_at is not None:
-        rows.insert(0, ("Next update by", clock.minutes(said.promise_at + _TO_THE_MINUTE)))
-    if "case" not in said.rep_sees:
-        rows.append((REP_SEES["case"], known["case"]))
+        rows.insert(0, ("Next update by", clock.minutes(said.promise_at + _TO_THE_MINUTE), False))
+    if "case" not in said.rep_sees or not refund.case_ref:
+        rows.append(("Reference", f"op {short(refund.id)}", True))
     return Told(refund=refund, said=said, facts=rows, missed=_missed(said, clock))
 
 
@@ -88,6 +95,7 @@ def _missed(said: Said, clock: Clock) -> str:
 
 
 def _facts(refund: RefundFacts, clock: Clock) -> Mapping[str, str]:
+    because = state_word(refund.because)
     ends = clock.minutes(refund.ends_at + _TO_THE_MINUTE)
     return {
         "decider": tier_words(refund.tier),
@@ -97,10 +105,10 @@ def _facts(refund: RefundFacts, clock: Clock) -> Mapping[str, str]:
         "last_check": clock.minutes(refund.last_check_at) if refund.last_check_at else "none yet",
         "next_check": _next_check(refund, clock),
         "owner": _owner(refund),
-        "case": refund.case_ref or f"op {short(refund.id)}",
-        "difference": refund.because or "a required field differs",
+        "case": refund.case_ref,
+        "difference": because or "a required field differs",
         "evidence": "the provider’s record matches ours on every required field",
-        "cause": refund.because,
+        "cause": because,
         "next_step": _NEXT_STEP.get(refund.state, ""),
         "decided_by": refund.entered_by,
     }
