@@ -82,6 +82,13 @@ class Environment(BaseSettings):
     def _absolute(cls, value: Path) -> Path:
         return value if value.is_absolute() else BASE_DIR / value
 
+    @field_validator("oidc", mode="before")
+    @classmethod
+    def _json(cls, value: object) -> object:
+        if isinstance(value, str):
+            raise ValueError("must be JSON, as docs/operating.md shows it under People")
+        return value
+
     @model_validator(mode="after")
     def _complete_for_production(self) -> Environment:
         if self.env != "production":
