@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from refunds.domain import states
 from refunds.models import Operation
@@ -175,3 +175,41 @@ def test_a_hidden_page_asks_for_nothing(visitors: Visitors, waiting: Operation) 
         page.evaluate(
             "delete document.hidden; dispatchEvent(new Event('visibilitychange')); beat(performance.now())"
         )
+
+
+def test_a_plain_form_whose_answer_is_lost_says_so_and_is_not_offered_again(
+    visitors: Visitors, stage: Stage
+) -> None:
+    page = visitors.sign_in("cleo")
+    page.goto("/sending")
+    page.locator("#stop-reason").fill("Something is wrong with the prices.")
+
+    def lose_the_answer(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    page.route("**/sending/stop", lose_the_answer)
+    page.get_by_role("button", name="Stop all sending").click()
+    expect(page.locator("#slot")).to_contain_text("We could not tell whether your action")
+    expect(page.get_by_role("button", name="Stop all sending")).to_be_disabled()
+    visitors.complaints.clear()  # the browser names the request that we cut
+    page.get_by_role("link", name="Check what was recorded").click()
+    expect(page.locator("main")).to_contain_text("It was recorded")
+    page.get_by_role("link", name="See where it stands").click()
+    expect(page.locator("main")).to_contain_text("Stopped since")
+
+
+def test_a_plain_form_that_is_refused_keeps_its_text_and_takes_the_focus_to_the_reason(
+    visitors: Visitors, stage: Stage
+) -> None:
+    page = visitors.sign_in("cleo")
+    page.goto("/sending")
+    page.locator("#stop-reason").fill("short")
+    page.get_by_role("button", name="Stop all sending").dblclick()
+    expect(page.locator("#result")).to_contain_text("10 characters or more")
+    assert "10 characters" in page.evaluate("document.activeElement.textContent")
+    expect(page.locator("#stop-reason")).to_have_value("short")
+    page.locator("#stop-reason").fill("Something is wrong with the prices.")
+    page.get_by_role("button", name="Stop all sending").click()
+    expect(page.locator("main")).to_contain_text("Stopped since")
+    assert Intent.objects.count() == 1

@@ -1,6 +1,8 @@
 // One press of one form: said while it lasts, never offered again while its outcome is not known.
 "use strict";
 
+const PRESS_MS_MAX = 40000;
+
 function pressLost(form) {
   const part = one("#press-lost").content.cloneNode(true);
   const intent = form && form.elements.intent;
@@ -21,21 +23,50 @@ addEventListener("keydown", (event) => {
 // What a pressed button said before; it says so again when its form is still there afterwards.
 const pressed = new Map();
 
-addEventListener("submit", (event) => {
-  const button = event.submitter;
-  if (!button || !button.dataset.busy || pressed.has(button)) {
-    if (button && pressed.has(button)) event.preventDefault(); // the second click of a double click
-    return;
-  }
-  pressed.set(button, [...button.childNodes]);
-  button.style.minWidth = `${button.offsetWidth}px`;
-  button.textContent = button.dataset.busy;
-});
-
 function sayAgain() {
   for (const [button, words] of pressed) button.replaceChildren(...words);
   pressed.clear();
 }
+
+// A form without htmx is sent by the browser, which has only an error page of its own for a lost
+// answer. Sent from here, a lost answer is said in our words, and a refusal keeps the page.
+async function send(form, button) {
+  const fields = new URLSearchParams(new FormData(form, button));
+  let answer;
+  try {
+    // A button without an address of its own names the page it stands on, not its form's.
+    const to = button.hasAttribute("formaction") ? button.formAction : form.action;
+    answer = await fetch(to, { method: "POST", body: fields, signal: AbortSignal.timeout(PRESS_MS_MAX) });
+  } catch {
+    sayAgain();
+    return pressLost(form);
+  }
+  sayAgain();
+  if (answer.status >= 500) return pressLost(form);
+  if (answer.redirected) return answer.url === location.href ? location.reload() : location.assign(answer.url);
+  // Confirming who one is has a page with a script of its own; nothing was done yet.
+  if (answer.headers.has("Aftersend-Code")) return form.submit();
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (!one("main", page)) return pressLost(form);
+  document.title = page.title;
+  one("#main").replaceChildren(...one("main", page).childNodes);
+  htmx.process(one("#main"));
+  for (const hidden of all("#main [data-scripted]")) hidden.hidden = false;
+  one("#main [data-focus]")?.focus();
+}
+
+addEventListener("submit", (event) => {
+  const { target: form, submitter: button } = event;
+  if (event.defaultPrevented && !form.hasAttribute("hx-post")) return;
+  if (!button?.dataset.busy) return;
+  if (pressed.has(button)) return event.preventDefault(); // the second click of a double click
+  pressed.set(button, [...button.childNodes]);
+  button.style.minWidth = `${button.offsetWidth}px`;
+  button.textContent = button.dataset.busy;
+  if (form.hasAttribute("hx-post") || !form.elements.intent) return;
+  event.preventDefault();
+  send(form, button);
+});
 
 // A page that comes back from the browser's memory is old: draw it again before anything is pressed.
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
