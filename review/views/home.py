@@ -82,9 +82,10 @@ def _poll(request: HttpRequest, who: Viewer, blocks: list[work.Block]) -> HttpRe
     if set(before) == set(after):
         return HttpResponse(status=204)
     gone = [part.rpartition(".")[0] for part in before if part not in after]
+    on_screen = {part.partition("-")[0] for part in before}
     context = {
         "clock": who.clock,
-        "blocks": blocks,
+        "blocks": [block for block in blocks if block.plan.name in on_screen],
         "total": _total(blocks),
         "handled": work.handled(gone, who),
         "count": max(len(set(after) - set(before)), len(gone)),
