@@ -17,6 +17,10 @@ NextAction = Literal[
 ]
 
 
+# What an error may advise that names no refund; a conflict advises as the refund it met.
+ErrorAction = Literal["correct_and_repeat", "repeat_later", "tell_a_person"]
+
+
 class Reason(BaseModel):
     """A check that refused, or what made an approval stale."""
 
@@ -94,6 +98,22 @@ class OrderAnswer(BaseModel):
     payments: list[Balance]
 
 
+class BatchAnswer(BaseModel):
+    """One line of a batch: what a taken order has now, or the problem of a refused one."""
+
+    line: int = Field(description="From 1, as the lines were sent")
+    order_ref: str | None
+    status: int
+    version: int | None = Field(None, description="Only where taken")
+    changed: bool | None = Field(None, description="Only where taken")
+    frozen: bool | None = Field(None, description="Only where taken")
+    payments: list[Balance] | None = Field(None, description="Only where taken")
+    code: str | None = Field(None, description="Only where refused")
+    detail: str | None = Field(None, description="Only where refused")
+    what_to_do: str | None = Field(None, description="Only where refused")
+    field: str | None = Field(None, description="Only where refused")
+
+
 class PaymentWithOperations(Balance):
     """A payment, its balance and its operations, the oldest first."""
 
@@ -125,8 +145,8 @@ class Problem(BaseModel):
     what_to_do: str
     field: str | None
     operation_id: str | None
-    outcome: str | None
-    next_action: str | None
+    outcome: Literal["conflict"] | None
+    next_action: NextAction | ErrorAction
 
 
 PROBLEMS: dict[frozenset[int], Any] = {

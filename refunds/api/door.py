@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpRequest
 from ninja import NinjaAPI
@@ -14,6 +14,15 @@ from refunds.api.parsing import read_json
 from refunds.domain.errors import Refusal
 
 BODY_BYTES_MAX = 65_536
+NDJSON: Final = "application/x-ndjson"
+
+# Headers that an answer of this status always has.
+_HEADERS: Final = {
+    401: ("WWW-Authenticate", "string", "How to send the key"),
+    405: ("Allow", "string", "The methods that exist"),
+    429: ("Retry-After", "integer", "Seconds"),
+    503: ("Retry-After", "integer", "Seconds"),
+}
 
 
 class StrictJson(Parser):
@@ -28,17 +37,28 @@ class StrictJson(Parser):
 
 
 class Door(NinjaAPI):
-    """The API; problems are documented under their own content type."""
+    """The API; every answer is documented under its own content type and with its headers."""
 
     def get_openapi_schema(self, **path: Any) -> OpenAPISchema:
         schema = super().get_openapi_schema(**path)
         for operations in schema["paths"].values():
             for operation in operations.values():
                 for status, response in operation["responses"].items():
-                    content = response.get("content", {})
-                    if int(status) >= 400 and "application/json" in content:
-                        content[errors.CONTENT_TYPE] = content.pop("application/json")
+                    _describe(int(status), response)
         return schema
+
+
+def _describe(status: int, response: dict[str, Any]) -> None:
+    content = response.get("content", {})
+    if status >= 400 and "application/json" in content:
+        content[errors.CONTENT_TYPE] = content.pop("application/json")
+    if NDJSON in content:
+        content.pop("application/json", None)
+    if status in _HEADERS:
+        name, kind, says = _HEADERS[status]
+        response["headers"] = {
+            name: {"required": True, "description": says, "schema": {"type": kind}}
+        }
 
 
 def only(request: HttpRequest, *names: str) -> None:

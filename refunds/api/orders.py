@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from refunds import feed
 from refunds.api import errors
-from refunds.api.answers import PROBLEMS, OrderAnswer, OrderRefunds
+from refunds.api.answers import PROBLEMS, BatchAnswer, OrderAnswer, OrderRefunds
 from refunds.api.auth import AgentRequest, Bearer
-from refunds.api.door import BODY_BYTES_MAX, only
+from refunds.api.door import BODY_BYTES_MAX, NDJSON, only
 from refunds.api.parsing import read_json
 from refunds.api.schemas import OrderIn, OrderLineIn
 from refunds.domain.errors import Refusal
@@ -24,9 +24,17 @@ from refunds.feed import OrderSnapshot
 from refunds.models import Agent, Order
 from refunds.queries.balances import VisibleOrder, order_balances, order_refunds, visible_order
 
-NDJSON = "application/x-ndjson"
+SHAPES = "#/components/schemas/"
 BATCH_LINES_MAX = 1_000
 BATCH_BYTES_MAX = 2_000_000
+
+
+def _line_schema() -> dict[str, Any]:
+    """A line's shape; what it is made of is described once, with all the others."""
+    schema = OrderLineIn.model_json_schema(ref_template=SHAPES + "{model}")
+    del schema["$defs"]
+    return schema
+
 
 router = Router(tags=["orders"])
 log = structlog.get_logger(__name__)
@@ -94,13 +102,11 @@ def _require_own_accounts(agent: Agent, snapshot: OrderSnapshot) -> None:
     "/orders:batch",
     operation_id="feed_orders",
     auth=Bearer("order:write"),
-    response={200: OrderAnswer, **PROBLEMS},
+    response={200: BatchAnswer, **PROBLEMS},
     summary="Feed up to 1,000 orders",
     openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {NDJSON: {"schema": OrderLineIn.model_json_schema()}},
-        }
+        "requestBody": {"required": True, "content": {NDJSON: {"schema": _line_schema()}}},
+        "responses": {200: {"content": {NDJSON: {"schema": {"$ref": SHAPES + "BatchAnswer"}}}}},
     },
 )
 def feed_batch(request: AgentRequest) -> HttpResponse:

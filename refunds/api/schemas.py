@@ -103,8 +103,8 @@ class ProposalIn(Strict):
 
     model_config = ConfigDict(json_schema_extra={"example": EXAMPLE})
 
-    session_id: str = Field(description="1 to 128 of A-Z a-z 0-9 _ . : -")
-    tool_call_id: str = Field(description="1 to 128 of A-Z a-z 0-9 _ . : -")
+    session_id: str = Field(pattern=CALL_ID)
+    tool_call_id: str = Field(pattern=CALL_ID)
     request_ref: str | None = Field(None, description="Your own name of the wish: return, event")
     requested_by: RequestedBy
     order_ref: Ref

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
@@ -24,6 +24,15 @@ from refunds.queries import results
 
 PAGE_DEFAULT = 50
 PAGE_MAX = 100
+LOCATION: Final = {
+    "headers": {
+        "Location": {
+            "required": True,
+            "description": "Where to ask for its status",
+            "schema": {"type": "string"},
+        }
+    }
+}
 
 api = Door(
     title="Aftersend",
@@ -46,6 +55,7 @@ api.add_router("", orders.router)
     exclude_unset=True,
     summary="Propose a refund",
     tags=["refunds"],
+    openapi_extra={"responses": dict.fromkeys((200, 201), LOCATION)},
 )
 async def propose(
     request: AgentRequest, proposal: ProposalIn, response: HttpResponse

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
+
+from refunds.queries import results
 
 pytestmark = pytest.mark.django_db
 
@@ -49,6 +53,25 @@ def test_the_description_refuses_unknown_fields_and_names_every_outcome(
     assert {"unknown", "stale", "already_done"} <= set(
         shapes["Result"]["properties"]["outcome"]["enum"]
     )
+
+
+def test_the_list_of_next_actions_is_the_same_everywhere(schema: dict[str, Any]) -> None:
+    shapes = schema["components"]["schemas"]
+    assert shapes["Result"]["properties"]["next_action"]["enum"] == list(results.NEXT_ACTIONS)
+    assert {advice.next_action for advice in results.ADVICE.values()} <= results.NEXT_ACTIONS.keys()
+    assert {"ask_customer", results.STOP} <= results.NEXT_ACTIONS.keys()
+    agents = (Path(__file__).resolve().parents[2] / "docs/agents.md").read_text()
+    assert results.next_actions_table() in agents
+
+
+def test_shapes_point_only_at_shapes_that_exist(schema: dict[str, Any]) -> None:
+    text = json.dumps(schema)
+    named = set(re.findall(r'"\$ref": "([^"]*)"', text))
+    assert (
+        named
+        == {f"#/components/schemas/{name}" for name in schema["components"]["schemas"]} & named
+    )
+    assert "$defs" not in text
 
 
 def test_the_page_needs_nothing_from_elsewhere(client: Client) -> None:

@@ -258,7 +258,7 @@ def test_other_methods_are_refused_with_those_that_exist(door: Door) -> None:
             assert set(answer.headers["Allow"].split(", ")) == allowed
 
 
-@pytest.mark.parametrize("act", ["approve", "reject", "resolve", "send", "withdraw", "revoke"])
+@pytest.mark.parametrize("act", ["approve", "reject", "resolve", "send", "revoke"])
 def test_no_address_lets_an_agent_decide(door: Door, act: str) -> None:
     operation = door.propose().body["operation_id"]
     with nothing_changes():
