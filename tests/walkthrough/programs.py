@@ -14,7 +14,7 @@ from typing import Any
 from tests.provider_process import ROOT
 
 LOOK_SECONDS = 0.02
-READY_SECONDS_MAX = 90
+READY_SECONDS_MAX = 180
 STOP_SECONDS_MAX = 8
 LOG_TAIL_CHARACTERS = 3000
 
