@@ -110,3 +110,31 @@ def test_pills_keep_their_borders_in_forced_colours(visitors: Visitors, stage: S
     border = page.locator(".pill").first.evaluate("e => getComputedStyle(e).borderTopWidth")
     assert border != "0px"
     _look(page, "awaiting approval")
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 390)])
+def test_agents_keys_profile_search_and_the_help(
+    visitors: Visitors, stage: Stage, theme: Theme, width: int
+) -> None:
+    stage.proposed("one", "A-1", 1000, by="echo")
+    admin = visitors.sign_in("adam", theme=theme, width=width)
+    admin.goto("/agents")
+    _look(admin, "What an agent is told")
+    admin.goto(f"/agents/{stage.cast.echo.pk}")
+    admin.get_by_label("refund:read").check()
+    admin.get_by_role("button", name="Create key").click()
+    _look(admin, "It is shown this once and stored nowhere here")
+    admin.get_by_role("button", name="Copy key", exact=True).wait_for()
+    admin.locator("summary", has_text="Revoke now").first.click()
+    _look(admin, "stop working within 25 seconds")
+    lead = visitors.sign_in("cleo", theme=theme, width=width)
+    for url, subject in {
+        "/profile": "Single-key shortcuts",
+        "/search": "Give an identifier",
+        "/search?q=nothing": "Capital letters count",
+        "/search?q=pi_A": "Payments",
+    }.items():
+        lead.goto(url)
+        _look(lead, subject)
+    lead.keyboard.press("?")
+    _look(lead, "No key approves, rejects, resolves, sends or signs")
