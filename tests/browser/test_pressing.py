@@ -58,7 +58,7 @@ def test_the_seconds_until_sending_run_down(visitors: Visitors, waiting: Operati
     page = visitors.sign_in("cleo")
     _open(page, waiting)
     page.get_by_role("button", name="Approve refund of").click()
-    left = page.locator("[data-left]")
+    left = page.locator("main [data-left]")
     before = int(left.inner_text())
     expect(left).not_to_have_text(str(before), timeout=4000)
     assert int(left.inner_text()) < before
