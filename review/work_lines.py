@@ -14,7 +14,7 @@ from reconciliation.models import Case
 from refunds.domain import states
 from refunds.domain.roles import LEAD
 from refunds.models import Operation
-from refunds.queries import around, queue
+from refunds.queries import around, pages, queue
 from review import facts, proposal
 from review.access import Viewer
 from review.presenters import approval, rows, waiting
@@ -91,13 +91,16 @@ def returned(who: Viewer) -> list[Line]:
 
 
 def oldest(who: Viewer) -> list[Line]:
+    """What nobody knows yet, with the last that was found out."""
+    found = list(queue.oldest_uncertain()[: BLOCK_ROWS + 1])
+    last = pages.last_evidence([op.pk for op in found])
     lines = []
-    for op in queue.oldest_uncertain()[: BLOCK_ROWS + 1]:
+    for op in found:
         plain = facts.operation(op)
         bar = rows.target_bar(plain, who.clock)
-        lines.append(
-            _line(op, plain, who, why=_reason(plain), age=bar.age, left=bar.due, late=bar.late)
-        )
+        evidence = facts.evidence(last[op.pk]) if op.pk in last else None
+        why = rows.what_we_know(plain, evidence, who.clock)
+        lines.append(_line(op, plain, who, why=why, age=bar.age, left=bar.due, late=bar.late))
     return lines
 
 
