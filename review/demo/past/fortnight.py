@@ -94,6 +94,7 @@ CHAPTERS: Final = (
     Chapter(count=2, open=now_open.differs, hours_ago=(4, 40), accounts=_MAIN),
     Chapter(count=1, open=now_open.contradicted, hours_ago=(5, 30), accounts=_MAIN),
 )
+_AGES_OF_FACTS: Final = (1, 2, 3, 5, 8, 12, 50, 190)  # minutes
 _CURRENCIES: Final = {
     "plain-main": ("USD", "USD", "USD", "EUR", "EUR", "JPY", "KWD"),
     "stripe-main": ("USD", "USD", "EUR"),
@@ -128,6 +129,10 @@ class Fortnight:
         ]
         for page in sorted(pages, key=lambda each: each.at):
             self._tell(page)
+        for sold in self._desk.rows.sold:
+            # The shop feeds every order now and then; equal facts change nothing but their age.
+            age = timedelta(minutes=self._desk.chance.choice(_AGES_OF_FACTS))
+            sold.order.facts_as_of = self._now - age
         return self._desk.rows
 
     def _instant(self, hours_ago: tuple[float, float]) -> datetime:

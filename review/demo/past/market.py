@@ -69,18 +69,19 @@ class Market:
         days = wanted.captured_days_ago or chance.randint(2, 45)
         captured_at = at - timedelta(days=days, minutes=chance.randint(0, 900))
         returned_at = captured_at + (at - captured_at) * chance.uniform(0.4, 0.9)
+        back = chance.choice((0, 0, 1, 2, 2))  # not returned, on its way, in the warehouse
         ref = str(_FIRST_ORDER + number)
         order = Order(
             ref=ref,
             currency=wanted.currency,
             feed_seq=1,
-            facts_as_of=at - timedelta(minutes=chance.choice((2, 4, 9, 14, 75))),
+            facts_as_of=at,
             customer_ref=f"cus_{3001 + chance.randrange(_CUSTOMERS)}",
             return_state="",
             fulfilment_state="delivered",
             placed_at=captured_at - timedelta(minutes=chance.randint(1, 40)),
             lines=lines,
-            facts=self._facts(returned_at, at),
+            facts=self._facts(returned_at, at, is_back=back == 2),
             links={
                 "order": f"https://{_SHOP}/orders/{ref}",
                 "ticket": f"https://{_HELP_DESK}/t/{20100 + number}",
@@ -95,12 +96,11 @@ class Market:
             captured_at=captured_at,
         )
         sold = self.desk.sell(order, payment, captured_at)
-        if chance.random() < 0.5:
+        if back > 0:
             self.desk.feed(sold, returned_at, return_state="requested")
-            if chance.random() < 0.7:
-                later = returned_at + (at - returned_at) / 2
-                self.desk.feed(sold, later, return_state="received")
-        order.facts_as_of = max(order.facts_as_of or at, sold.order.facts_as_of or at)
+        if back > 1:
+            later = returned_at + (at - returned_at) / 2
+            self.desk.feed(sold, later, return_state="received")
         return sold
 
     def _lines(self, wanted: Wanted) -> list[dict[str, Any]]:
@@ -117,9 +117,12 @@ class Market:
             )
         return lines
 
-    def _facts(self, since: datetime, until: datetime) -> list[dict[str, Any]]:
+    def _facts(self, since: datetime, until: datetime, *, is_back: bool) -> list[dict[str, Any]]:
+        """One fact of each system at most; the warehouse knows only what is back."""
         chance = self.desk.chance
-        chosen = chance.sample(FACTS, k=chance.randint(1, 3))
+        drawn = chance.sample(FACTS, k=chance.randint(2, 4))
+        by_source = {fact[2]: fact for fact in drawn if is_back or fact[2] != "wms"}
+        chosen = list(by_source.values()) or [FACTS[-1]]
         return [
             {
                 "label": label,

@@ -72,7 +72,7 @@ FACTS: Final = (
     ("Warehouse", "return received, complete", "wms"),
     ("Warehouse", "return received, box opened", "wms"),
     ("Carrier", "delivered, signed for by a neighbour", "carrier"),
-    ("Carrier", "lost in transit, claim accepted", "carrier"),
+    ("Carrier", "delivered, left at the door", "carrier"),
     ("Help desk", "photo shows the damage", "helpdesk"),
     ("Shop", "sale price was 15 % lower the next day", "shop"),
 )
