@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from refunds import approvals
 from refunds.domain import states
 from refunds.models import Operation
 from review.models import Draft, Intent
+from tests import build
 from tests.browser.stage import Stage
 from tests.browser.visitor import Visitors
 from tests.cast import PASSWORD
@@ -159,6 +161,21 @@ def test_after_three_missed_polls_the_page_is_stale_and_takes_no_press_until_it_
     visitors.complaints.clear()  # the browser names the requests that we cut
     page.get_by_role("button", name="Approve refund of").click()
     expect(page.locator("#result")).to_contain_text("Approved at")
+
+
+def test_what_is_under_the_pointer_stays_and_says_that_it_changed(
+    visitors: Visitors, stage: Stage
+) -> None:
+    operation = stage.proposed("one", "A-1", 1000, by="foxtrot")
+    page = visitors.sign_in("cleo")
+    page.goto(f"/operations/{operation.pk}")
+    page.locator("#status-panel").hover()
+    approvals.approve(operation.pk, stage.cast.ada, build.shown(operation))
+    page.evaluate("document.body.dispatchEvent(new CustomEvent('heartbeat'))")
+    expect(page.locator("#acts")).to_contain_text("The buttons are off")
+    expect(page.locator("#status-panel[data-behind]")).to_contain_text("awaiting approval")
+    page.get_by_role("link", name="Show what changed").click()
+    expect(page.locator("#status-panel")).to_contain_text("authorized")
 
 
 def test_a_hidden_page_asks_for_nothing(visitors: Visitors, waiting: Operation) -> None:

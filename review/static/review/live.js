@@ -55,7 +55,8 @@ function heard(ok) {
 
 // Before htmx and before the browser: nothing is pressed on a stale page.
 addEventListener("submit", (event) => {
-  if (!isStale() || event.target.method !== "post" || event.target.closest("#slot")) return;
+  const form = event.target;
+  if (!isStale() || form.method !== "post" || !form.closest("#main") || form.closest("#slot")) return;
   event.preventDefault();
   event.stopImmediatePropagation();
   one("#not-live").focus();
@@ -96,6 +97,7 @@ addEventListener("htmx:oobBeforeSwap", (event) => {
   const mustShow = target.matches("[data-must-show]") || one("[data-must-show]", fragment);
   if (!mustShow) {
     event.detail.shouldSwap = !inUse(target);
+    if (!event.detail.shouldSwap) target.dataset.behind = ""; // it says "changed" and stays
   } else if (hasText(target)) {
     event.detail.shouldSwap = false;
     for (const button of all("[type=submit]", target)) button.disabled = true;
