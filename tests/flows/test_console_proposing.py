@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from refunds import dispatch, freezing
 from refunds.domain import states
-from refunds.models import Operation, Order, Payment, Proposal
+from refunds.models import Operation, Order, Payment, Person, Proposal
 from review.intent import digest_of
 from review.models import Intent, RefusedAct
 from tests import build
@@ -224,7 +224,7 @@ def test_a_rep_proposes_from_the_reduced_page_but_never_beside_a_doubt(
     forced = drawn | {
         "obj_version": str(version),
         f"shown-{payment.pk}": str(payment.available_minor),
-        "shown_digest": _forced_digest(cast, payment),
+        "shown_digest": _forged_digest(cast.rosa, payment),
     }
     answer = rosa.post("/propose/4821", forced)
     assert answer.status_code == 409
@@ -233,10 +233,10 @@ def test_a_rep_proposes_from_the_reduced_page_but_never_beside_a_doubt(
     assert _propose(signed_in(cast.cleo), amount="11.00").status_code == 303
 
 
-def _forced_digest(cast: Cast, payment: Payment) -> str:
-    """The digest that rosa's page would carry if it drew the form."""
+def _forged_digest(reader: Person, payment: Payment, *, frozen: bool = False) -> str:
+    """The digest that the reader's page would carry if it drew the form."""
     return digest_of(
-        cast.rosa.pk, "4821", False, [[payment.pk, payment.state, payment.available_minor]]
+        reader.pk, "4821", frozen, [[payment.pk, payment.state, payment.available_minor]]
     )
 
 
@@ -299,6 +299,13 @@ def test_a_frozen_order_takes_no_proposal_from_a_page_that_was_drawn_before(cast
     fields = form_on(text(cleo.get("/orders/4821")), "/propose/4821") | WISH
     freezing.freeze("4821", cast.ines, reason="Two parcels, one number.", version=order.version)
     assert cleo.post("/propose/4821", fields).status_code == 409
+    forged = {
+        "obj_version": str(Order.objects.get().version),
+        "shown_digest": _forged_digest(cast.cleo, Payment.objects.get(), frozen=True),
+    }
+    answer = cleo.post("/propose/4821", fields | forged)
+    assert answer.status_code == 409
+    assert "Not recorded. Order 4821 is frozen by a person" in text(answer)
     assert not Operation.objects.exists()
 
 

@@ -18,7 +18,7 @@ from refunds.models import Approval, Operation
 from review.models import Intent
 from tests import build
 from tests.cast import Cast
-from tests.flows.console import drawn, signed_in, text, url
+from tests.flows.console import drawn, form_on, signed_in, text, url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -60,6 +60,32 @@ def test_two_leads_at_once_are_one_approval_and_one_told_so(cast: Cast) -> None:
     assert Approval.objects.count() == 1
     loser = next(answer for answer in answers if answer.status_code == 409)
     assert "Your press changed nothing" in text(loser)
+
+
+WISH = {"amount": "79.00", "reason_code": "damaged_item", "asked_by": "customer"}
+
+
+def test_a_double_click_proposes_once_and_both_answers_lead_to_it(cast: Cast) -> None:
+    build.order()
+    cleo = signed_in(cast.cleo)
+    fields = form_on(text(cleo.get("/orders/4821")), "/propose/4821") | WISH
+    twin = Client(enforce_csrf_checks=True)
+    twin.cookies = cleo.cookies
+    answers = _at_once([cleo, twin], "/propose/4821", [fields, fields])
+    assert [answer.status_code for answer in answers] == [303, 303]
+    assert Operation.objects.count() == 1
+    assert Intent.objects.count() == 1
+
+
+def test_two_people_who_propose_the_same_refund_at_once_make_one(cast: Cast) -> None:
+    build.order()
+    clients = [signed_in(cast.cleo), signed_in(cast.rosa)]
+    fields = [
+        form_on(text(client.get("/orders/4821")), "/propose/4821") | WISH for client in clients
+    ]
+    answers = _at_once(clients, "/propose/4821", fields)
+    assert sorted(answer.status_code for answer in answers) == [303, 409]
+    assert Operation.objects.count() == 1
 
 
 @pytest.fixture
