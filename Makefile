@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test check walkthrough red kill-each bad-agent test-browser clean
+.PHONY: help demo demo-reset test test-api check walkthrough red kill-each bad-agent test-browser clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -23,6 +23,10 @@ demo-reset: $(TO_RUN)  ## forget what the demo stored; the next `make demo` star
 test: $(TO_TEST)  ## run the whole suite on servers of its own
 	@mkdir -p $(RUN_DIR)
 	@$(IN_VENV) -m pytest -n 2 -rs --junitxml=$(RUN_DIR)/junit.xml; \
+	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
+
+test-api: $(TO_TEST)  ## 5,000 generated calls against a real process: it is as its document says; API_SEED= API_CASES=
+	@$(IN_VENV) -m pytest tests/api_schema -n 0 -s -p no:randomly; \
 	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
 
 check: $(TO_CHECK)  ## formatting, lint, types, layers, templates, migrations, production settings
