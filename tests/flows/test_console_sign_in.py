@@ -109,7 +109,7 @@ def test_the_stranger_sees_only_that_there_is_nothing_to_see(cast: Cast) -> None
 
 def test_a_rep_has_a_home_and_no_queue(cast: Cast) -> None:
     rosa = signed_in(cast.rosa)
-    assert "As rep you do not decide refunds" in text(rosa.get("/"))
+    assert "What to say about an order" in text(rosa.get("/"))
     for page in PAGES:
         answer = rosa.get(page)
         assert answer.status_code == 403

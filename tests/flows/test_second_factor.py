@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -223,6 +224,21 @@ def test_a_password_is_no_confirmation_where_second_factors_are_on(
     asked = press(cleo, operation, "approve")
     fields = form_on(text(asked), "/confirm") | {"password": PASSWORD}
     assert cleo.post("/confirm", fields).status_code == 422
+    assert press(cleo, operation, "approve").status_code == 403
+    assert not Approval.objects.exists()
+
+
+def test_a_fresh_record_of_a_password_beside_an_old_factor_is_no_confirmation(
+    cast: Cast, factors: None
+) -> None:
+    operation = _two_lead_proposal(cast)
+    cleo = signed_in_twice(cast.cleo, with_app(cast.cleo))
+    _age_proofs(cleo, 301)
+    session = cleo.session
+    records = session[AUTHENTICATION_METHODS_SESSION_KEY]
+    fresh = {"method": "password", "at": time.time(), "reauthenticated": True}
+    session[AUTHENTICATION_METHODS_SESSION_KEY] = [*records, fresh]
+    session.save()
     assert press(cleo, operation, "approve").status_code == 403
     assert not Approval.objects.exists()
 
