@@ -84,7 +84,7 @@ $(VENV)/bin/uv:
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13.9,<0.14'
 
-$(VENV)/.set-up-%: pyproject.toml clients/mcp/pyproject.toml uv.lock | $(VENV)/bin/uv
+$(VENV)/.set-up-%: pyproject.toml refunds/mcp_client/pyproject.toml uv.lock | $(VENV)/bin/uv
 	@$(VENV)/bin/uv sync --quiet --frozen --inexact --no-python-downloads \
 	  $(foreach group,$(subst +, ,$*),--group $(group))
 	@touch $@

@@ -12,7 +12,7 @@ from typing import Any
 
 from refunds.api.answers import OrderRefunds, Problem, Result
 
-FILE = Path(__file__).resolve().parents[2] / "clients/mcp/aftersend_mcp/results.json"
+FILE = Path(__file__).resolve().parents[1] / "mcp_client/aftersend_mcp/results.json"
 
 
 def output_schemas() -> dict[str, Any]:

@@ -13,7 +13,7 @@ from refunds.domain.effects import EFFECTS, READINGS, REFUND_CREATE
 
 ROOT = Path(__file__).resolve().parents[2]
 # All programs of ours. The sandbox is another company's and imports nothing of ours.
-PACKAGES = ("config", "refunds", "reconciliation", "review", "clients/mcp/aftersend_mcp")
+PACKAGES = ("config", "refunds", "reconciliation", "review")
 
 NETWORK = (
     "aiohttp",
@@ -38,7 +38,7 @@ MAY_CONNECT = {
     "refunds.dispatch": "asks for the machine's name, opens nothing",
     "config.supervision.ports": "looks for a free port on this machine",
     "review.demo.shop": "prepares the demo's sandbox by its control address",
-    "clients.mcp.aftersend_mcp.door": "calls our own REST door, as any agent does",
+    "refunds.mcp_client.aftersend_mcp.door": "calls our own REST door, as any agent does",
 }
 MAY_CALL_A_PROVIDER = {
     "refunds.dispatch",
