@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from django.core.cache import cache
+from django.core.cache import caches
 
 from refunds import approvals
 from refunds.models import Operation
@@ -115,7 +115,7 @@ def test_a_lost_cache_costs_nobody_the_truth(
     def away(*arguments: object, **more: object) -> None:
         raise ConnectionError("the cache does not answer")
 
-    monkeypatch.setattr(type(cache._connections["default"]), "add", away)
+    monkeypatch.setattr(type(caches["default"]), "add", away)
     assert asked(door, operation, 7, "chat-1") == ["ask_status"] * 7
 
 
