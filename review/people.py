@@ -101,7 +101,8 @@ def propose(
 def decide(change_id: int, *, confirmed: bool, by: Person) -> RoleDecision:
     """Confirm or decline a proposal, and on yes do it and end the person's sessions.
 
-    Raises Refusal: one's own change, a decided one, or a person who moved meanwhile.
+    The proposer may take it back. Whom it is about has no say, or they could keep their roles by
+    declining. Raises Refusal for them, for a decided change, or for a person who moved meanwhile.
     """
     change = RoleChange.objects.select_for_update().get(pk=change_id)
     if change.kind != RoleChange.Kind.CHANGE or RoleDecision.objects.filter(pk=change_id).exists():
@@ -111,13 +112,17 @@ def decide(change_id: int, *, confirmed: bool, by: Person) -> RoleDecision:
             status=409,
             what_to_do="Look at the list of changes below.",
         )
+    if by.pk == change.person_id:
+        raise _own("You cannot decide this: it is about you.")
     if not confirmed:
         return RoleDecision.objects.create(change=change, by=by, confirmed=False)
-    if by.pk in (change.proposed_by_id, change.person_id):
-        raise _own("You cannot confirm this: you proposed it, or it is about you.")
+    if by.pk == change.proposed_by_id:
+        raise _own("You cannot confirm this: you proposed it.")
     # One order of locks for all changes of roles, so that two never leave fewer than two admins.
     everybody = {each.pk: each for each in Person.objects.select_for_update().order_by("pk")}
     person = everybody[change.person_id]
+    if ADMIN not in roles_of(everybody[by.pk]):
+        raise _own("You are no admin any more: that changed while you pressed.")
     if state_of(person) != change.before:
         raise Refusal(
             "stale_page",

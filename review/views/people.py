@@ -99,7 +99,8 @@ def _page(
             {
                 "change": change,
                 "form": _drawn(),
-                "own": who.person.pk in (change.proposed_by_id, change.person_id),
+                "own": who.person.pk == change.proposed_by_id,
+                "about_reader": who.person.pk == change.person_id,
             }
             for change in verbs.open_changes()
         ],

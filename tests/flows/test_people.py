@@ -12,8 +12,10 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client
 
 from refunds.checks import require_trustworthy_database
+from refunds.domain.errors import Refusal
 from refunds.models import Person
 from review import checks
+from review import people as verbs
 from review.models import RefusedAct, RoleChange, RoleDecision
 from tests.cast import PASSWORD, Cast
 from tests.flows.console import form_on, has_form, signed_in, text, try_password
@@ -109,6 +111,29 @@ def test_nobody_confirms_a_change_about_themselves(cast: Cast) -> None:
     _propose(adam, cast.ava, roles=["admin", "lead"])
     assert _decide(ava).status_code == 403
     assert _roles(cast.ava) == {"admin"}
+
+
+def test_nobody_keeps_their_roles_by_declining_the_change_about_them(cast: Cast) -> None:
+    cast.ben.groups.set(cast.adam.groups.all())
+    adam, ava = signed_in(cast.adam), signed_in(cast.ava)
+    _propose(adam, cast.ava, roles=["manager"])
+    page = text(ava.get("/people"))
+    assert "It is about you: another admin decides it." in page
+    assert "Decline" not in page
+    assert _decide(ava, "decline").status_code == 403
+    assert _decide(signed_in(cast.ben)).status_code == 303
+    assert _roles(cast.ava) == {"manager"}
+
+
+def test_whoever_lost_the_role_while_they_pressed_confirms_nothing(cast: Cast) -> None:
+    cast.ben.groups.set(cast.adam.groups.all())
+    adam = signed_in(cast.adam)
+    _propose(adam, cast.ava, roles=["manager"])
+    _decide(signed_in(cast.ben))
+    _propose(adam, cast.dora, roles=["admin"])
+    with pytest.raises(Refusal, match="no admin any more"):
+        verbs.decide(RoleChange.objects.latest("pk").pk, confirmed=True, by=cast.ava)
+    assert _roles(cast.dora) == set()
 
 
 def test_a_change_about_a_person_who_moved_is_refused(cast: Cast) -> None:
