@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from aftersend_mcp import identity
 from django.utils import timezone
 
 from refunds import approvals, policies
@@ -100,6 +101,17 @@ def test_what_was_withdrawn_may_be_asked_for_again_in_the_same_words(door: ToolD
     second = door.propose()
     assert second.body["operation_id"] != first.body["operation_id"]
     assert door.propose().body["operation_id"] == second.body["operation_id"]
+
+
+def test_a_model_that_loops_on_a_refusal_comes_to_an_end(
+    door: ToolDoor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "ANEW_MAX", 2)
+    too_much = [door.propose(amount="999.00") for _ in range(4)]
+    assert {outcome(answer) for answer in too_much} == {"denied"}
+    assert Operation.objects.count() == 2
+    assert outcome(door.propose(amount="999.00", request_ref="return-17")) == "denied"
+    assert Operation.objects.count() == 3, "a wish with a name of its own is looked at"
 
 
 def test_a_withdrawn_wish_that_has_a_name_stays_withdrawn(door: ToolDoor) -> None:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import count
 from typing import Any, Final
 
 # Ours first; then those that hosts are known to send.
@@ -20,6 +19,9 @@ SESSION_KEYS: Final = ("aftersend/session_id", "openai/session", "vscode.convers
 NO_SESSION: Final = "mcp"
 # A refund that ended in one of these left nothing behind, and may be asked for again.
 LEFT_NOTHING: Final = frozenset({"denied", "withdrawn", "expired"})
+# So often the same words may begin anew. A model that loops on a refusal comes to an end here: it
+# gets its last answer again, and every look behind it costs a call. A request_ref begins anew.
+ANEW_MAX: Final = 20
 
 _FORM: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
 _PLAIN_DECIMAL: Final = re.compile(r"([0-9]+)\.([0-9]*?)0*", re.ASCII)
@@ -36,7 +38,8 @@ def call_ids(
 
     The ids in the arguments come first, then those of the host's `_meta`. A call that nobody
     names is known by its arguments: then more ids follow, for when the refund of an earlier id
-    has ended and left nothing behind, or so long ago that the wish is a new one.
+    has ended and left nothing behind, or so long ago that the wish is a new one; the last of them
+    stands whatever became of it.
     `session` is used where neither argument nor host names one.
     """
     named = arguments.get("session_id") or _from(meta, SESSION_KEYS) or session
@@ -48,7 +51,7 @@ def call_ids(
     if arguments.get("request_ref") is not None:
         yield named, f"args.{digest}"  # the wish has a name, which stands for one refund for ever
         return
-    for number in count(1):
+    for number in range(1, ANEW_MAX + 1):
         yield named, f"args.{digest}" if number == 1 else f"args.{digest}.{number}"
 
 
