@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
+import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 
 from django.core.cache import cache
 from django.http import HttpRequest
+
+from refunds.models import Person
 
 FAILURES_PER_NAME = 5
 FAILURES_PER_ADDRESS = 20
@@ -28,14 +33,28 @@ class Attempt:
     def succeeded(self) -> None:
         """It was no failure after all."""
         for key in self.keys:
-            cache.decr(key)
+            with suppress(ValueError):  # the window has ended meanwhile, and its count with it
+                cache.decr(key)
 
 
-def begin(request: HttpRequest, whose: str) -> Attempt:
-    """Count a try on `whose` name or factor from this address; ask `wait_seconds` before trying."""
+def begin(request: HttpRequest, name: str) -> Attempt:
+    """Count a try on a sign-in name from this address; ask `wait_seconds` before trying.
+
+    Every way of writing a name that signs in the same person counts as one name.
+    """
+    plain = unicodedata.normalize("NFKC", name.strip()).casefold()
+    return _begin(request, f"name:{hashlib.sha256(plain.encode()).hexdigest()}")
+
+
+def begin_proof(request: HttpRequest, person: Person) -> Attempt:
+    """The same for a password or factor of somebody whose name is known already."""
+    return _begin(request, f"proof:{person.pk}")
+
+
+def _begin(request: HttpRequest, whose: str) -> Attempt:
     address = request.META.get("REMOTE_ADDR", "")
     limits = {
-        f"sign-in:name:{whose[:150].casefold().encode().hex()[:180]}": FAILURES_PER_NAME,
+        f"sign-in:{whose}": FAILURES_PER_NAME,
         f"sign-in:address:{address}": FAILURES_PER_ADDRESS,
     }
     now = int(time.time())

@@ -66,7 +66,7 @@ def read(request: HttpRequest, person: Person, *, again: bool) -> Refused | None
 
     `again` says that the person is signed in already. Every try is counted (review/attempts.py).
     """
-    attempt = attempts.begin(request, f"proof of {person.pk}")
+    attempt = attempts.begin_proof(request, person)
     if attempt.wait_seconds:
         return Refused(minutes_to_wait=attempt.minutes_to_wait)
     if enrolled(person):

@@ -31,7 +31,7 @@ def password(request: HttpRequest) -> HttpResponse:
     """
     step_up.require_for_own_account(request, "change your password")
     person = cast(Person, request.user)
-    attempt = attempts.begin(request, f"proof of {person.pk}")
+    attempt = attempts.begin_proof(request, person)
     form = PasswordChangeForm(person, request.POST)
     if attempt.wait_seconds:
         return _page(request, form, status=429, minutes_to_wait=attempt.minutes_to_wait)

@@ -38,7 +38,7 @@ def add_app(request: HttpRequest) -> HttpResponse:
     """Add an authenticator app. Posts `code`, of the secret that the page showed."""
     step_up.require_for_own_account(request, "add an authenticator app")
     person = cast(Person, request.user)
-    attempt = attempts.begin(request, f"proof of {person.pk}")
+    attempt = attempts.begin_proof(request, person)
     if attempt.wait_seconds:
         return _page(
             request, problem=f"Too many attempts. Try again in {attempt.minutes_to_wait} min."
