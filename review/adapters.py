@@ -10,6 +10,7 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.providers.base import AuthProcess
 from cryptography.fernet import Fernet
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -61,6 +62,9 @@ class Provided(DefaultSocialAccountAdapter):
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
         """Without a mapped role nobody comes in, and nobody is stored."""
+        # The library would also add the identity to whoever is signed in here: then a console
+        # left open for a minute would be another person's way in for ever.
+        sociallogin.state["process"] = AuthProcess.LOGIN
         roles = provided.roles_in(provided.claims_of(sociallogin))
         if sociallogin.is_existing:
             provided.keep_roles(sociallogin.user, roles)

@@ -128,6 +128,21 @@ def test_a_name_that_is_taken_here_is_never_taken_over(cast: Cast, idp: Identity
     assert cast.ada.has_usable_password()
 
 
+@pytest.mark.parametrize("process", ["connect", "redirect"])
+def test_no_identity_is_added_to_whoever_is_signed_in_here(
+    cast: Cast, idp: IdentityProvider, process: str
+) -> None:
+    rosa = signed_in(cast.rosa)
+    token = form_on(text(rosa.get("/profile")), "/profile/change")["csrfmiddlewaretoken"]
+    leaving = rosa.post(f"/oidc/shop/login/?process={process}", {"csrfmiddlewaretoken": token})
+    back = httpx.get(leaving["Location"], follow_redirects=False)
+    parts = urlsplit(back.headers["Location"])
+    assert rosa.get(f"{parts.path}?{parts.query}").status_code == 302
+    assert SocialAccount.objects.get().user.get_username() == "nora"
+    assert "nora" in text(rosa.get("/profile")), "this browser is Nora's now, and not Rosa's"
+    assert _roles("rosa") == {"rep"}
+
+
 def test_a_code_without_our_state_is_refused(idp: IdentityProvider) -> None:
     client = Client(enforce_csrf_checks=True)
     assert client.get("/oidc/shop/login/callback/?code=x&state=y").status_code == 401
