@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from refunds.domain.errors import Refusal
 
-_DIGIT_RUN = re.compile(r"(?:\d[ -]?){12,18}\d", re.ASCII)
+_DIGIT_RUN = re.compile(r"\d(?:[ -]{0,3}\d){12,}", re.ASCII)
+_BETWEEN_DIGITS = re.compile(r"[ -]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 # Lengths and first digits of the cards in use. One long order number in ten passes Luhn, so a
 # reference is refused only where it also looks like somebody's card.
 _CARD = re.compile(r"(?:3[0-9]|4|5[0-8]|2[2-7]|6)[0-9]+", re.ASCII)
 _CARD_LENGTHS = (14, 15, 16, 19)
+_CARD_GROUPS_MAX = 5  # 4 4 4 4 3; a card is written in no more
 _INSTANT = 'Write instants with a zone, such as "2026-11-29T14:02:03Z".'
 
 
@@ -27,21 +30,39 @@ def _luhn(digits: str) -> bool:
 
 
 def has_card_number(text: str) -> bool:
-    """Whether 13 to 19 digits in a row (spaces and hyphens aside) pass the Luhn check (T14)."""
-    for run in _DIGIT_RUN.findall(text):
-        digits = re.sub(r"\D", "", run)
-        if 13 <= len(digits) <= 19 and _luhn(digits):
-            return True
-    return False
+    """Whether 13 to 19 digits in a row (spaces and hyphens aside) pass the Luhn check (T14).
+
+    Where more digits stand beside them, such as a date of expiry, they must also look like a card:
+    one long number in ten passes Luhn.
+    """
+    return looks_like_card(text) or any(
+        13 <= len(digits) <= 19 and _luhn(digits)
+        for digits in map("".join, _groups_of_digits(text))
+    )
 
 
 def looks_like_card(text: str) -> bool:
-    """Whether a reference holds digits of a card network's form that pass the Luhn check."""
-    for run in _DIGIT_RUN.findall(text):
-        digits = re.sub(r"\D", "", run)
-        if len(digits) in _CARD_LENGTHS and _CARD.fullmatch(digits) and _luhn(digits):
-            return True
-    return False
+    """Whether a text holds digits of a card network's form that pass the Luhn check."""
+    return any(
+        len(digits) in _CARD_LENGTHS and _CARD.fullmatch(digits) and _luhn(digits)
+        for groups in _groups_of_digits(text)
+        for digits in _neighbours(groups)
+    )
+
+
+def _groups_of_digits(text: str) -> Iterator[list[str]]:
+    """Runs of 13 digits or more, each as the groups in which it is written."""
+    for run in _DIGIT_RUN.findall(unicodedata.normalize("NFKC", text)):
+        yield _BETWEEN_DIGITS.split(run)
+
+
+def _neighbours(groups: list[str]) -> Iterator[str]:
+    """Every number that a few neighbouring groups make together."""
+    for first in range(len(groups)):
+        digits = ""
+        for group in groups[first : first + _CARD_GROUPS_MAX]:
+            digits += group
+            yield digits
 
 
 def check_text(text: str, *, field: str, length_max: int) -> str:
