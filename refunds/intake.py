@@ -17,7 +17,7 @@ from refunds.domain import fingerprint, money, sameness, states
 from refunds.domain.contract import allowed
 from refunds.domain.errors import Refusal
 from refunds.domain.judging import judge
-from refunds.intake_facts import gather
+from refunds.intake_facts import gather, take_turns
 from refunds.ledger.opening import open_operation
 from refunds.models import (
     Operation,
@@ -249,6 +249,7 @@ def _create(
     payment: Payment,
     ended: Operation | None,
 ) -> Operation:
+    take_turns(caller, order)
     now = timezone.now()
     policy = policies.current()
     separate = _separate_from(request, order)

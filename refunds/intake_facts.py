@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import connection
 from django.db.models import QuerySet, Sum
 
 from refunds import policies
@@ -21,6 +22,19 @@ _NOTHING_MOVED = (
     states.EXPIRED,
     states.FAILED,
 )
+
+
+def take_turns(caller: Caller, order: Order) -> None:
+    """Let the proposals of one caller, and those for one customer, come one after the other.
+
+    The order's lock keeps only its own proposals apart. Two on different orders would each sum up
+    without the other, and many small ones at once would stay under every limit. Held until the
+    transaction ends; the caller's turn always comes first, so that no two wait for each other.
+    """
+    turns = (f"proposals of {caller.actor}", f"proposals for {order.customer_ref or order.ref}")
+    with connection.cursor() as cursor:
+        for turn in turns:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [turn])
 
 
 def gather(
