@@ -67,6 +67,8 @@ def approve(operation_id: UUID, person: Person, shown: Shown) -> Approved:
     with transaction.atomic():
         locked = lock(operation_id)
         operation = locked.operation
+        # One yes of a person at a time, and none beside the one that takes their role away.
+        person = Person.objects.select_for_update(no_key=True).get(pk=person.pk)
         earlier = approvals_of_round(operation)
         role = role_for(operation, person, earlier)
         require_waiting(operation, now)

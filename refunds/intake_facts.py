@@ -31,10 +31,12 @@ def take_turns(caller: Caller, order: Order) -> None:
     without the other, and many small ones at once would stay under every limit. Held until the
     transaction ends; the caller's turn always comes first, so that no two wait for each other.
     """
-    turns = (f"proposals of {caller.actor}", f"proposals for {order.customer_ref or order.ref}")
+    turns = [f"proposals of {caller.actor}", f"proposals for {order.customer_ref or order.ref}"]
     with connection.cursor() as cursor:
-        for turn in turns:
-            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [turn])
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(turn, 0)) FROM unnest(%s::text[]) turn",
+            [turns],
+        )
 
 
 def gather(
@@ -53,6 +55,7 @@ def gather(
         state__in=_NOTHING_MOVED
     )
     mine = counted.filter(pk__in=_calls_of(caller, since))
+    mine_minor = _sum(mine)
     of_customer = (
         counted.filter(order__customer_ref=order.customer_ref)
         if order.customer_ref
@@ -81,11 +84,11 @@ def gather(
             order=order, state__in=states.UNCERTAIN
         ).count(),
         equal_for_customer_count=of_customer.filter(amount_minor=request.amount_minor).count(),
-        agent_day_minor=_sum(mine) if caller.agent else 0,
+        agent_day_minor=mine_minor if caller.agent else 0,
         agent_order_count=mine.filter(order=order).count() if caller.agent else 0,
         payment_sum_minor=_sum(counted.filter(order=order, payment=payment)) + request.amount_minor,
         customer_sum_minor=_sum(of_customer) + request.amount_minor,
-        proposer_sum_minor=_sum(mine) + request.amount_minor,
+        proposer_sum_minor=mine_minor + request.amount_minor,
         machine_can_settle=machine_can_settle,
     )
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import pytest
 from django.db import connections
 
+from refunds import approvals, policies
 from refunds.domain import states
-from refunds.models import Agent, Operation
+from refunds.domain.errors import Refusal
+from refunds.models import Agent, Approval, Operation
 from tests import build
 from tests.cast import Cast
 
@@ -44,3 +49,32 @@ def test_parts_for_one_customer_add_up_for_the_tier_whoever_proposes_them(cast: 
     _propose_at_once([cast.echo, cast.foxtrot], 9_000, ["cus_204"] * CALLERS)
     tiers = sorted(Operation.objects.values_list("tier", flat=True))
     assert tiers == [1, *[2] * 10, 3], "90, 180, ... up to over 1 000, as if one after the other"
+
+
+def test_the_approvals_of_an_hour_are_counted_one_after_the_other(
+    cast: Cast, settings: Any, tmp_path: Path
+) -> None:
+    usual = settings.POLICY_FILE.read_text()
+    settings.POLICY_FILE = tmp_path / "policy.toml"
+    settings.POLICY_FILE.write_text(
+        usual.replace("approvals_per_person_hour_max = 60", "approvals_per_person_hour_max = 2")
+    )
+    policies.current.cache_clear()
+    waiting = []
+    for number in range(8):
+        build.order(f"P{number}")
+        waiting.append(build.proposed(cast.echo, f"P{number}", 100 + number))
+    gate = Barrier(len(waiting))
+
+    def go(operation: Operation) -> None:
+        shown = build.shown(operation, tick=True)
+        gate.wait()
+        try:
+            with suppress(Refusal):
+                approvals.approve(operation.pk, cast.ben, shown)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(waiting)) as pool:
+        list(pool.map(go, waiting))
+    assert Approval.objects.count() == 2
