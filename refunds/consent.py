@@ -120,7 +120,9 @@ def came_first(operation_id: UUID, who: str, did: str, at: datetime) -> Refusal:
 
 
 def asked_by(operation: Operation, person: Person) -> bool:
-    return operation.requested_by_kind == "person" and operation.requested_by_ref == person.username
+    """Whether it was this person who wanted it; an agent may write their name in other letters."""
+    named = operation.requested_by_ref.strip().casefold()
+    return operation.requested_by_kind == "person" and named == person.username.casefold()
 
 
 def require_another(operation: Operation, person: Person, requester_tier_max: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 
 from refunds import balance, policies
+from refunds.consent import asked_by
 from refunds.domain import states
 from refunds.ledger import Sibling
 from refunds.models import Approval, Operation, PolicyCheck
@@ -219,12 +220,11 @@ def claim_rows(op: Operation) -> list[ClaimRow]:
 def reader(op: Operation, who: Viewer, given: list[Approval]) -> approval.Reader:
     """How the viewer stands towards a proposal; `given` are its approvals of every round."""
     pk = who.person.pk
-    asked = op.requested_by_kind == "person" and op.requested_by_ref == who.person.username
     return approval.Reader(
         roles=who.roles,
         own=pk in (op.proposer_id, op.agent_owner_id),
         own_agent=op.agent_id is not None and pk == op.agent_owner_id,
-        asked=asked,
+        asked=asked_by(op, who.person),
         approved_already=any(each.approver_id == pk and each.round == op.round for each in given),
     )
 

@@ -30,6 +30,15 @@ def refused(operation: Operation, person: object, shown: Shown | None = None) ->
     return caught.value
 
 
+def test_a_requester_is_known_in_whatever_letters_their_agent_wrote_them(cast: Cast) -> None:
+    build.order(captured_minor=90_000)
+    operation = build.proposed(
+        cast.echo, amount_minor=15_000, requested_by_kind="person", requested_by_ref=" Ben"
+    )
+    refusal = refused(operation, cast.ben)
+    assert (refusal.code, "asked for by you" in refusal.detail) == ("own_proposal", True)
+
+
 def test_nobody_approves_what_they_or_their_agent_proposed(cast: Cast) -> None:
     build.order()
     by_agent = build.proposed(cast.echo)
