@@ -161,7 +161,8 @@ def create_agent(name: str, *, owner: str, accounts: Collection[str]) -> Agent:
             what_to_do="Choose a name that people will recognise in the queue.",
             field="name",
         )
-    person = Person.objects.filter(username=owner.strip(), is_active=True).first()
+    known = Person.objects.filter(username=owner.strip(), is_active=True)
+    person = known.first() if owner.isprintable() else None
     if person is None:
         raise Refusal(
             "owner_unknown",

@@ -17,6 +17,7 @@ from refunds.queries import orders, results
 from refunds.text import allowed_links, parse_instant
 from review import facts, intent
 from review.access import Viewer
+from review.paging import signed, whole
 from review.presenters import balance, versions
 from review.presenters.balance import Commitment, PaymentFacts, Sum
 from review.presenters.versions import Version
@@ -135,11 +136,8 @@ def mark(order: Order, sums: list[Sum]) -> str:
 def refundable_of(marked: str) -> dict[int, int]:
     """What an older mark says was refundable, by payment; a torn mark says nothing."""
     pairs = (part.partition(".") for part in marked.split("~")[1:])
-    return {
-        int(known): int(minor)
-        for known, _, minor in pairs
-        if known.isdecimal() and minor.removeprefix("-").isdecimal()
-    }
+    numbers = ((whole(known), signed(minor)) for known, _, minor in pairs)
+    return {known: minor for known, minor in numbers if known is not None and minor is not None}
 
 
 def page(order: Order, who: Viewer, shown: Shown) -> OrderPage:

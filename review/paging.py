@@ -9,6 +9,20 @@ from datetime import UTC, datetime
 from django.http import Http404
 
 PAGE_ROWS = 50
+_DIGITS_MAX = 17
+
+
+def whole(text: str | None) -> int | None:
+    """The whole number that an address or a form carries; None for anything else."""
+    if not text or len(text) > _DIGITS_MAX or not (text.isascii() and text.isdigit()):
+        return None
+    return int(text)
+
+
+def signed(text: str) -> int | None:
+    """The same, and below zero with a minus before it."""
+    size = whole(text.removeprefix("-"))
+    return -size if size and text.startswith("-") else size
 
 
 def signature(rows: Iterable[tuple[object, int]]) -> str:

@@ -17,6 +17,7 @@ from refunds.queries import orders, results
 from review import intent, order_page, roles
 from review.access import Viewer
 from review.intent import Hidden
+from review.paging import signed
 from review.presenters.balance import Sum
 
 SESSION = "console"
@@ -152,12 +153,12 @@ def _require_same(
     hidden: Hidden,
     typed: Mapping[str, str],
 ) -> None:
-    shown = typed.get(f"shown-{chosen.payment.id}", "")
-    if shown.removeprefix("-").isdecimal() and int(shown) != chosen.refundable_minor:
+    shown = signed(typed.get(f"shown-{chosen.payment.id}", ""))
+    if shown is not None and shown != chosen.refundable_minor:
         currency = chosen.payment.currency
         raise Refusal(
             "balance",
-            f"The refundable amount changed from {money.display(int(shown), currency)} to"
+            f"The refundable amount changed from {money.display(shown, currency)} to"
             f" {money.display(chosen.refundable_minor, currency)} while this form was open. Adjust"
             " the amount or close the form.",
             status=409,

@@ -20,7 +20,7 @@ from review import access, drafts, proposal, queue_rows
 from review.access import Viewer
 from review.context import counts
 from review.intent import Pressed
-from review.paging import PAGE_ROWS, cursor_instant
+from review.paging import PAGE_ROWS, cursor_instant, whole
 from review.presenters.waiting import cause_title
 from review.shown import shown_text
 
@@ -73,6 +73,8 @@ def listed(request: HttpRequest) -> QuerySet[Operation]:
     place, _, last = after.rpartition("~")
     if tab == "stale":
         cause, _, place = place.partition("~")
+        if not cause.isprintable():
+            raise Http404
         return queue.after_stale(rows, cause, cursor_instant(place), _id(last))
     return queue.after_due(rows, cursor_instant(place), _id(last))
 
@@ -156,6 +158,5 @@ def find_slip(request: HttpRequest, operation_id: UUID) -> proposal.Slip | None:
     found = pages.operation(operation_id)
     if found is None:
         return None
-    seen = request.POST.get("order_version", "")
-    version = int(seen) if seen.isascii() and seen.isdigit() else 0
-    return proposal.slip(found, access.viewer(request), seen_version=version or None)
+    seen = whole(request.POST.get("order_version"))
+    return proposal.slip(found, access.viewer(request), seen_version=seen or None)

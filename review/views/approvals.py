@@ -18,6 +18,7 @@ from refunds.ledger import lock
 from refunds.queries import pages
 from review import access, intent, proposal, queue_page, queue_poll, queue_rows, roles, step_up
 from review.intent import Hidden, Pressed
+from review.paging import whole
 
 
 @require_GET
@@ -62,7 +63,7 @@ def _approve(request: HttpRequest, operation_id: UUID, hidden: Hidden) -> dict[s
         access.viewer(request).person,
         Shown(
             fingerprint=_bytes(request.POST.get("fingerprint", "")),
-            order_version=_whole(request.POST.get("order_version", "")),
+            order_version=whole(request.POST.get("order_version")) or 0,
             siblings=seen.siblings,
             separate_refund_confirmed=request.POST.get("separate_refund_confirmed") == "on",
         ),
@@ -181,7 +182,3 @@ def _bytes(text: str) -> bytes:
         return bytes.fromhex(text)
     except ValueError:
         return b""
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else -1

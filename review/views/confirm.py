@@ -74,9 +74,9 @@ def _posted(request: HttpRequest) -> dict[str, list[str]]:
 def _fields(kept: str) -> list[dict[str, Any]]:
     """Fields of the form to press again: (name, value, whether a person typed it)."""
     try:
-        table = json.loads(kept) if kept else {}
+        table = json.loads(kept) if kept and len(kept) <= KEPT_LENGTH_MAX else {}
         pairs = [(str(name), str(each)) for name, values in table.items() for each in values]
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         return []
     return [{"name": name, "value": text, "hidden": name in _HIDDEN} for name, text in pairs]
 

@@ -20,6 +20,7 @@ from refunds.queries import pages, results
 from review import access, case_reads, facts, proposal, roles
 from review.intent import Pressed
 from review.models import Intent
+from review.paging import whole
 from review.presenters import evidence, rows, sentences
 from review.presenters.facts import CaseFacts
 from review.presenters.timeline import timeline
@@ -59,8 +60,7 @@ def operation(request: HttpRequest, operation_id: UUID) -> HttpResponse:
 
 def _context(request: HttpRequest, found: Operation) -> dict[str, Any]:
     who = access.viewer(request)
-    chosen = request.GET.get("evidence", "")
-    told = _told(found, who, int(chosen) if chosen.isascii() and chosen.isdigit() else None)
+    told = _told(found, who, whole(request.GET.get("evidence")))
     return {
         "clock": who.clock,
         "told": told,

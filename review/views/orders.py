@@ -20,7 +20,7 @@ from review.access import Viewer
 from review.intent import Hidden, Pressed
 from review.models import Intent
 from review.order_page import Shown
-from review.paging import PAGE_ROWS
+from review.paging import PAGE_ROWS, whole
 from review.presenters import balance
 
 OBJECT_REF_LENGTH = 160
@@ -35,7 +35,7 @@ def listed(request: HttpRequest) -> HttpResponse:
     if text and orders.known(text) is not None:
         return HttpResponseRedirect(reverse("order", args=[text]))
     rows = orders.listed(text)
-    after = _whole(request.GET.get("after"))
+    after = whole(request.GET.get("after"))
     if after is not None:
         rows = rows.filter(pk__lt=after)
     found = list(rows[: PAGE_ROWS + 1])
@@ -151,9 +151,9 @@ def _shown(request: HttpRequest) -> Shown:
     show = request.GET.get("show", "")
     return Shown(
         show=show if show in balance.SHOWN_STATES else "",
-        payment_id=_whole(request.GET.get("payment")),
+        payment_id=whole(request.GET.get("payment")),
         before=_uuid(request.GET.get("before")),
-        versions_before=_whole(request.GET.get("versions")),
+        versions_before=whole(request.GET.get("versions")),
     )
 
 
@@ -251,7 +251,3 @@ def _uuid(text: object) -> UUID | None:
         return UUID(str(text)) if text else None
     except ValueError:
         return None
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 18 else None

@@ -195,7 +195,7 @@ def test_an_odd_cursor_is_an_empty_page_or_not_found(
     cast: Cast, client: Any, at: str, status: int
 ) -> None:
     client.force_login(cast.ben)
-    after = f"{at}~0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a"
+    after = f"order_changed~{at}~0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a"
     assert client.get("/approvals", {"after": after, "tab": "stale"}).status_code == status
 
 
