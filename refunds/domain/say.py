@@ -1,7 +1,9 @@
 """What to say to the customer about a refund, for every place it can stand. Pure.
 
 The words are data and have a version; the rep's page, the API and MCP say the same ones. A text
-never promises more than is known, and every time in it lies ahead.
+never promises more than is known, and every time in it lies ahead. A promise of news is made once,
+from the moment the refund came to where it stands, and never moves: once it has passed, the words
+name no time any more.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Final
 from refunds.domain import money, states
 
 # Raised with every change of a text, so that what was said when can be told apart.
-VERSION: Final = "1"
+VERSION: Final = "2"
 
 STALE: Final = "stale"
 REVIEWED_AGAIN: Final = "reviewed_again"
@@ -38,12 +40,14 @@ class Never:
 class Script:
     """The words for one place. `rep_sees` names facts of `REP_SEES`; `never` is its never-say list.
 
-    `text` may name {amount}, {time} (the promise), {date} and {reason}.
+    `text` may name {amount}, {date} and {reason}. `promise` follows it and names {time}; once that
+    has passed, `NO_NEWS` follows instead.
     """
 
     text: str
     rep_sees: tuple[str, ...]
     never: tuple[Never, ...]
+    promise: str = ""
 
 
 # What a rep sees beside the words: the fact's name and its label on the page.
@@ -74,23 +78,36 @@ _BLAME = Never("whose fault it is", ("fault", "mistake", "blame", "error"))
 _HOUR = Never("at what hour it arrives", ("hour", "o'clock", "utc"))
 _INNER = Never("names of colleagues, rules or limits", ("policy", "limit", "agent", "approver"))
 
+_UPDATE: Final = ". We will update you by {time}."
+_NEXT: Final = ". Next update by {time}."
+_NEXT_TOO: Final = "; next update by {time}."
+NO_NEWS: Final = ". We have no news yet; it takes longer than we said."
+
 _REVIEW = Script(
-    "Your refund of {amount} has been requested and is being reviewed. We will update you by"
-    " {time}.",
+    "Your refund of {amount} has been requested and is being reviewed",
     ("decider", "due"),
     (_DONE, _BANK_DATE, _TRY_AGAIN),
+    _UPDATE,
 )
 _DOUBT = Script(
     "Your refund of {amount} was submitted. The confirmation is delayed and we are checking it with"
-    " the payment company. You do not need to do anything. Next update by {time}.",
+    " the payment company. You do not need to do anything",
     ("last_check", "next_check", "owner", "case"),
     (_FAILED, _TRY_AGAIN, _NEW_REFUND),
+    _NEXT,
 )
 
 SCRIPTS: Final[dict[str, Script]] = {
     states.PROPOSED: _REVIEW,
     states.AWAITING_APPROVAL: _REVIEW,
-    states.AUTHORIZED: _REVIEW,
+    # Approved and not sent, also after a try that was turned away: "being reviewed" is over.
+    states.AUTHORIZED: Script(
+        "Your refund of {amount} has been approved and is waiting to be sent to the payment"
+        " company",
+        ("due",),
+        (_DONE, _BANK_DATE, _TRY_AGAIN),
+        _UPDATE,
+    ),
     STALE: Script(
         "Your order changed while we were reviewing the refund, so we are reviewing it again. No"
         " action is needed from you.",
@@ -113,13 +130,14 @@ SCRIPTS: Final[dict[str, Script]] = {
     ),
     PENDING_LATE: Script(
         "Your refund of {amount} was submitted and the payment company is processing it. It takes"
-        " longer than expected, and we are asking them. Next update by {time}.",
+        " longer than expected, and we are asking them",
         ("provider_ref", "last_check", "next_check", "owner", "case"),
         (_ON_ACCOUNT, _DONE, _TRY_AGAIN),
+        _NEXT,
     ),
     NEEDS_CUSTOMER: Script(
         "Your refund of {amount} was submitted, and the payment company needs something from you"
-        " before it can complete it. We will write to you with what it is by {time}.",
+        " before it can complete it. A colleague will tell you what it is.",
         ("provider_ref", "next_step"),
         (_ON_ACCOUNT, _DONE, _TRY_AGAIN),
     ),
@@ -130,21 +148,22 @@ SCRIPTS: Final[dict[str, Script]] = {
         (_HOUR,),
     ),
     states.MISMATCHED: Script(
-        "Your refund was processed, but the amount needs a correction. A specialist is on it; next"
-        " update by {time}.",
+        "Your refund was processed, but the amount needs a correction. A specialist is on it",
         ("difference", "owner", "case"),
         (_BLAME, _TRY_AGAIN),
+        _NEXT_TOO,
     ),
     states.RETURNED: Script(
-        "The bank sent your refund back. We are arranging another way; next update by {time}.",
+        "The bank sent your refund back. We are arranging another way",
         ("cause", "next_step"),
         (_BLAME, _TRY_AGAIN),
+        _NEXT_TOO,
     ),
     states.FAILED: Script(
-        "Your refund could not be completed and no money has left. We are arranging another way;"
-        " next update by {time}.",
+        "Your refund could not be completed and no money has left. We are arranging another way",
         ("cause", "next_step"),
         (_TRY_AGAIN, _BLAME),
+        _NEXT_TOO,
     ),
     states.DENIED: Script(
         "We could not approve this refund. {reason}",
@@ -161,8 +180,9 @@ SCRIPTS: Final[dict[str, Script]] = {
         ("decided_by", "cause"),
         (_REJECTED, _DONE, _TRY_AGAIN),
     ),
+    # Nobody reviews it any more: "again" would be a promise that nobody keeps.
     states.EXPIRED: Script(
-        "We are reviewing your refund of {amount} again. No action is needed from you.",
+        "The request for your refund of {amount} ended before it was decided. No money has left.",
         ("due", "next_step"),
         (_REJECTED, _DONE, _TRY_AGAIN),
     ),
@@ -201,9 +221,9 @@ class About:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """The words for now. `promise_at` lies ahead; `missed_at` is a promise that passed unkept.
+    """The words for now. `promise_at` lies ahead; `missed_at` is the promise that passed unkept.
 
-    `rep_sees` are names of `REP_SEES`.
+    At most one of the two is there. `rep_sees` are names of `REP_SEES`.
     """
 
     place: str
@@ -219,19 +239,19 @@ def say(about: About, now: datetime, zone: tzinfo = UTC) -> Said:
     """What to say at `now`; times are written in `zone`, with its name."""
     place = _place(about, now)
     script = SCRIPTS[place]
-    promise_at, missed_at = _promise(about, place, now)
-    text = script.text.format(
+    promised_at = _promised_at(about, place) if script.promise else None
+    missed = promised_at is not None and promised_at <= now
+    text = (script.text + (NO_NEWS if missed else script.promise)).format(
         amount=money.display(about.amount_minor, about.currency),
-        time=_clock(promise_at, zone),
+        time=_clock(promised_at, zone) if promised_at else "",
         date=_day(_date_at(about, place), zone),
         reason=_reason(about),
     )
-    promises = "{time}" in script.text
     return Said(
         place=place,
         text=text.strip(),
-        promise_at=promise_at if promises else None,
-        missed_at=missed_at if promises else None,
+        promise_at=None if missed else promised_at,
+        missed_at=promised_at if missed else None,
         rep_sees=script.rep_sees,
         never=tuple(each.says for each in script.never),
     )
@@ -248,24 +268,14 @@ def _place(about: About, now: datetime) -> str:
     return about.state
 
 
-def _promise(about: About, place: str, now: datetime) -> tuple[datetime, datetime | None]:
-    """When the customer hears from us next, and the first promise that passed, if one did."""
-    step = timedelta(seconds=_step_seconds(about, place))
+def _promised_at(about: About, place: str) -> datetime:
+    """When the customer was to hear from us: fixed, whenever it is asked for."""
     if place in (states.PROPOSED, states.AWAITING_APPROVAL, states.AUTHORIZED):
-        first = about.due_at
-    elif place == PENDING_LATE:
-        first = _date_at(about, states.PENDING) + step
-    else:
-        first = about.since + step
-    if first > now:
-        return first, None
-    return first + ((now - first) // step + 1) * step, first
-
-
-def _step_seconds(about: About, place: str) -> int:
+        return about.due_at
     if place in (states.SUBMITTING, states.UNKNOWN):
-        return about.unknown_target_seconds
-    return ARRANGING_SECONDS
+        return about.since + timedelta(seconds=about.unknown_target_seconds)
+    since = _date_at(about, states.PENDING) if place == PENDING_LATE else about.since
+    return since + timedelta(seconds=ARRANGING_SECONDS)
 
 
 def _date_at(about: About, place: str) -> datetime:

@@ -129,8 +129,12 @@ def _succeeded(told: Told, now: datetime) -> str:
 
 
 def _mismatched(told: Told, now: datetime) -> str:
-    what = told.because or "a required field"
-    return f"The provider has a refund for this key, but {what} differs. Money moved."
+    at = clock(told.entered_at, now)
+    why = f": {told.because.rstrip('.')}" if told.because else ""
+    return (
+        "Money moved, but not as asked: two people ruled on the evidence that the provider's refund"
+        f" differs ({told.entered_by}, {at}){why}."
+    )
 
 
 def _returned(told: Told, now: datetime) -> str:

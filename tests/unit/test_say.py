@@ -86,18 +86,46 @@ def test_a_doubt_is_never_told_as_an_end(state: str) -> None:
         assert word not in text.lower()
 
 
-def test_a_promise_that_passed_is_named_and_the_next_one_lies_ahead() -> None:
-    now = NOW + timedelta(minutes=40)
-    said = say.say(about(states.UNKNOWN), now)
-    assert said.missed_at == NOW + timedelta(minutes=15)
-    assert said.promise_at == NOW + timedelta(minutes=45)
-    assert "by 14:45 UTC" in said.text
+def promising() -> list[About]:
+    """A refund at every place where a promise of news is made."""
+    refunds = [about(state) for state in states.STATES if say.SCRIPTS[state].promise]
+    return [*refunds, about(states.PENDING, since=NOW - timedelta(days=5))]
 
 
-def test_a_promise_at_this_very_moment_has_passed() -> None:
-    said = say.say(about(states.UNKNOWN), NOW + timedelta(minutes=15))
-    assert said.missed_at == NOW + timedelta(minutes=15)
-    assert said.promise_at == NOW + timedelta(minutes=30)
+@pytest.mark.parametrize("refund", promising(), ids=lambda refund: refund.state)
+def test_a_promise_is_made_once_and_its_hour_never_moves(refund: About) -> None:
+    first = say.say(refund, NOW).promise_at
+    assert first is not None
+    assert say.say(refund, first - timedelta(seconds=1)).promise_at == first
+    for late in (timedelta(0), timedelta(minutes=40), timedelta(days=20)):
+        said = say.say(refund, first + late)
+        assert (said.promise_at, said.missed_at) == (None, first)
+        assert "We have no news yet" in said.text
+        for word in (" by ", "UTC", "November", "December"):
+            assert word not in said.text, said.text
+
+
+def test_what_ended_undecided_promises_no_review_that_nobody_makes() -> None:
+    said = say.say(about(states.EXPIRED), NOW)
+    assert said.text == (
+        "The request for your refund of 1\u202f240.00 EUR ended before it was decided. No money has"
+        " left."
+    )
+    assert said.promise_at is None
+
+
+def test_what_the_payment_company_needs_is_told_by_a_colleague_and_at_no_hour() -> None:
+    said = say.say(about(states.PENDING, needs_customer=True), NOW)
+    assert said.text.endswith("A colleague will tell you what it is.")
+    assert (said.promise_at, said.missed_at) == (None, None)
+
+
+def test_what_is_approved_is_not_under_review_any_more() -> None:
+    said = say.say(about(states.AUTHORIZED), NOW)
+    assert said.text == (
+        "Your refund of 1\u202f240.00 EUR has been approved and is waiting to be sent to the payment"
+        " company. We will update you by 16:00 UTC on 30 November."
+    )
 
 
 def test_times_are_rounded_up_and_written_in_the_readers_zone() -> None:
