@@ -147,6 +147,9 @@ class Problem(BaseModel):
     operation_id: str | None
     outcome: Literal["conflict"] | None
     next_action: NextAction | ErrorAction
+    retry_after_seconds: int | None = Field(
+        description="As the header Retry-After: when the very same call may be repeated"
+    )
 
 
 PROBLEMS: dict[frozenset[int], Any] = {

@@ -80,7 +80,8 @@ def keep_pace(credential: Credential) -> None:
             "rate_limited",
             f"This key may call {allowed} times a minute.",
             status=429,
-            what_to_do="Wait as long as Retry-After says; asking more often changes nothing.",
+            what_to_do="Wait for retry_after_seconds, then repeat the very same call; asking more"
+            " often changes nothing.",
             facts={"retry_after_seconds": 60 - now % 60},
         )
 

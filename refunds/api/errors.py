@@ -15,6 +15,7 @@ from ninja.errors import HttpError, ValidationError
 
 from refunds.api.parsing import malformed
 from refunds.domain.errors import Refusal
+from refunds.domain.sameness import REUSED_NAMES
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +50,11 @@ _CODE_OF_AMOUNT: Final = {
 
 
 def body(refusal: Refusal, existing: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The problem of a refusal; a conflict also carries the fields of the `existing` operation."""
+    """The problem of a refusal; a conflict also carries the fields of the `existing` operation.
+
+    A name that was used for something else is a conflict too, and carries only the id of what it
+    stands for: the wish that came with it was not recorded.
+    """
     problem: dict[str, Any] = {
         "type": f"/problems/{refusal.code}",
         "title": refusal.code.replace("_", " ").capitalize(),
@@ -59,12 +64,26 @@ def body(refusal: Refusal, existing: dict[str, Any] | None = None) -> dict[str, 
         "what_to_do": refusal.what_to_do,
         "field": refusal.field,
         "operation_id": str(refusal.operation_id) if refusal.operation_id else None,
-        "outcome": "conflict" if existing else None,
-        "next_action": "ask_status"
-        if refusal.operation_id
-        else _NEXT_ACTION.get(refusal.status, "correct_and_repeat"),
+        "outcome": "conflict" if existing or refusal.code in REUSED_NAMES else None,
+        "next_action": _next_action(refusal),
+        "retry_after_seconds": _retry_after_seconds(refusal),
     }
     return problem | existing if existing else problem
+
+
+def _next_action(refusal: Refusal) -> str:
+    if refusal.code in REUSED_NAMES:
+        return "correct_and_propose"
+    if refusal.operation_id:
+        return "ask_status"
+    return _NEXT_ACTION.get(refusal.status, "correct_and_repeat")
+
+
+def _retry_after_seconds(refusal: Refusal) -> int | None:
+    """Also in the body: over MCP nobody sees a header."""
+    if refusal.status not in (429, 503):
+        return None
+    return int(refusal.facts.get("retry_after_seconds", RETRY_AFTER_SECONDS))
 
 
 def problem(refusal: Refusal, existing: dict[str, Any] | None = None) -> HttpResponse:
@@ -74,9 +93,9 @@ def problem(refusal: Refusal, existing: dict[str, Any] | None = None) -> HttpRes
     )
     if refusal.status == 401:
         response["WWW-Authenticate"] = 'Bearer realm="aftersend"'
-    if refusal.status in (429, 503):
-        wait = refusal.facts.get("retry_after_seconds", RETRY_AFTER_SECONDS)
-        response["Retry-After"] = str(wait)
+    wait_seconds = _retry_after_seconds(refusal)
+    if wait_seconds is not None:
+        response["Retry-After"] = str(wait_seconds)
     return response
 
 
