@@ -84,7 +84,7 @@ def propose(
             field="reason",
         )
     check_text(reason, field="reason", length_max=REASON_LENGTH_MAX)
-    person = Person.objects.select_for_update().get(pk=person_id)
+    person = Person.objects.select_for_update(no_key=True).get(pk=person_id)
     before, after = state_of(person), {"roles": sorted(set(roles) & set(ROLES)), "active": active}
     _require_another(by, person)
     _require_worth(person, before, after)
@@ -119,7 +119,9 @@ def decide(change_id: int, *, confirmed: bool, by: Person) -> RoleDecision:
     if by.pk == change.proposed_by_id:
         raise _own("You cannot confirm this: you proposed it.")
     # One order of locks for all changes of roles, so that two never leave fewer than two admins.
-    everybody = {each.pk: each for each in Person.objects.select_for_update().order_by("pk")}
+    # Rows that only name a person are let through: whoever stores one may be waiting for us.
+    rows = Person.objects.select_for_update(no_key=True).order_by("pk")
+    everybody = {each.pk: each for each in rows}
     person = everybody[change.person_id]
     if ADMIN not in roles_of(everybody[by.pk]):
         raise _own("You are no admin any more: that changed while you pressed.")

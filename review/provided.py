@@ -46,7 +46,7 @@ def roles_in(claims: dict[str, Any]) -> frozenset[str]:
 def keep_roles(person: Person, roles: frozenset[str]) -> None:
     """Give exactly these roles, and store the change with what was before; other sessions end."""
     with transaction.atomic():
-        locked = Person.objects.select_for_update().get(pk=person.pk)
+        locked = Person.objects.select_for_update(no_key=True).get(pk=person.pk)
         before = frozenset(locked.groups.values_list("name", flat=True))
         if before == roles:
             return

@@ -27,7 +27,7 @@ def change(request: HttpRequest) -> HttpResponse:
     person = access.viewer(request).person
 
     def act(hidden: Hidden) -> dict[str, Any]:
-        locked = Person.objects.select_for_update().get(pk=person.pk)
+        locked = Person.objects.select_for_update(no_key=True).get(pk=person.pk)
         hidden.require_same(
             version=0,
             shown_digest=_digest(locked),
