@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 import structlog
-from aftersend_mcp import tools
+from aftersend_mcp import tools, words
 from aftersend_mcp.answers import refused, told
+from aftersend_mcp.arguments import refusal_of_names
 from asgiref.sync import sync_to_async
 from django.db import InterfaceError, OperationalError
 from mcp.server.context import ServerRequestContext
@@ -33,7 +34,6 @@ from refunds.domain.errors import Refusal
 log = structlog.get_logger(__name__)
 
 PATH: Final = "/mcp"
-VERSION: Final = "1"
 
 Context = ServerRequestContext[Any, Request]
 
@@ -42,8 +42,8 @@ def mcp_app() -> ASGIApp:
     """The ASGI application for `PATH` and for the process's lifespan; one per process."""
     server: Server[Any] = Server(
         tools.NAME,
-        version=VERSION,
-        instructions=tools.INSTRUCTIONS,
+        version=tools.VERSION,
+        instructions=words.INSTRUCTIONS,
         on_list_tools=_list_tools,
         on_call_tool=_call_tool,
     )
@@ -89,5 +89,5 @@ def _existing(call: Call, refusal: Refusal) -> dict[str, Any] | None:
 
 async def _answer(name: str, call: Call) -> CallToolResult:
     await sync_to_async(auth.keep_pace)(call.credential)
-    wrong = tools.refusal_of_names(name, call.arguments)
+    wrong = refusal_of_names(name, call.arguments)
     return refused(wrong) if wrong is not None else told(await CALLS[name](call))

@@ -1,20 +1,21 @@
 """In front of the MCP server: whose host, whose key, how large, and JSON that says one thing.
 
-Refusals here are answers of HTTP in the shape of the REST door's problems. What is wrong with one
-tool call is told by the tool instead, where a model can read it.
+Refusals here are errors of HTTP, and of JSON-RPC within: a client's own words for HTTP errors would
+hide them. What is wrong with one tool call is told by the tool instead, where a model can read it.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.http.request import split_domain_port, validate_host
+from mcp_types import INVALID_REQUEST, PARSE_ERROR
 from starlette.datastructures import Headers
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from refunds import credentials
@@ -143,10 +144,24 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _problem(refusal: Refusal) -> Response:
-    """The REST door's problem, spoken by ASGI; not stored by anybody on the way."""
-    answer = errors.problem(refusal)
-    answer["Cache-Control"] = "no-store"
+    """The REST door's problem as an error of JSON-RPC, which clients of MCP pass on.
+
+    Its message has the code and what to do, its `data` is the problem. Its id is null: the
+    request's own is not read before the request is let in.
+    """
+    problem = errors.problem(refusal)
+    error = {
+        "code": PARSE_ERROR if refusal.code == "malformed_json" else INVALID_REQUEST,
+        "message": f"{refusal.code}: {refusal.detail} {refusal.what_to_do}",
+        "data": errors.body(refusal),
+    }
+    headers = {
+        name: problem[name] for name in ("WWW-Authenticate", "Retry-After") if name in problem
+    }
     if refusal.status == 405:
-        answer["Allow"] = "POST"
-    headers: dict[str, Any] = dict(answer.items())
-    return Response(answer.content, status_code=refusal.status, headers=headers)
+        headers["Allow"] = "POST"
+    return JSONResponse(
+        {"jsonrpc": "2.0", "id": None, "error": error},
+        status_code=refusal.status,
+        headers=headers | {"Cache-Control": "no-store"},
+    )

@@ -15,9 +15,13 @@ LOST = "lost"  # the request is read whole, then the connection is closed
 
 @dataclass
 class Script:
-    """What is answered, one after the other, and what was received: method, path, body text."""
+    """What is answered, one after the other, and what was received: method, path, body text.
+
+    `retry_after` is sent with each answer, where there is one.
+    """
 
     answers: list[str | tuple[int, bytes]] = field(default_factory=list)
+    retry_after: str = ""
     received: list[tuple[str, str, str]] = field(default_factory=list)
     address: str = ""
 
@@ -48,6 +52,8 @@ def scripted() -> Iterator[Script]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
+            if script.retry_after:
+                self.send_header("Retry-After", script.retry_after)
             self.end_headers()
             self.wfile.write(content)
 

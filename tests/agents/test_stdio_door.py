@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aftersend_mcp import stdio
 from aftersend_mcp.door import Door
-from aftersend_mcp.stdio import build
 from mcp import Client
 from mcp_types import TextContent
 
+from tests import build
 from tests.agents.scripted_rest import LOST, Script, scripted
-from tests.agents.tool_door import asked
+from tests.agents.tool_door import ToolDoor, asked
+from tests.cast import Cast
 
 COMMAND = str(Path(sys.executable).parent / "aftersend-mcp")
 RESULT: dict[str, Any] = {
@@ -51,6 +53,12 @@ PROBLEM = {
 
 
 @pytest.fixture
+def over_http(cast: Cast) -> ToolDoor:
+    build.order()
+    return ToolDoor(cast.echo)
+
+
+@pytest.fixture
 def rest() -> Iterator[Script]:
     with scripted() as script:
         yield script
@@ -61,7 +69,7 @@ def run(address: str, *calls: tuple[str, dict[str, Any]]) -> list[tuple[bool, di
 
     async def talk() -> list[tuple[bool, dict[str, Any]]]:
         said = []
-        async with Client(build(Door(address, "as_key"))) as client:
+        async with Client(stdio.build(Door(address, "as_key"))) as client:
             for name, arguments in calls:
                 result = await client.call_tool(name, arguments)
                 [content] = result.content
@@ -109,6 +117,7 @@ def test_an_answer_that_was_lost_is_not_called_a_failure(rest: Script) -> None:
     assert (is_error, said["code"]) == (True, "no_answer_to_proposal")
     assert "not known" in said["detail"]
     assert said["next_action"] == "repeat_same_call"
+    assert "a person approves" not in said["detail"], "a rule of the installation may do"
     [(session_id, tool_call_id)] = rest.ids()
     assert session_id in said["what_to_do"]
     assert tool_call_id in said["what_to_do"]
@@ -144,6 +153,71 @@ def test_after_a_withdrawal_the_same_words_are_a_new_call(rest: Script) -> None:
     rest.then(201, RESULT)
     assert run(rest.address, propose()) == [(False, RESULT)]
     assert len(set(rest.ids())) == 2
+
+
+def test_a_reused_call_id_is_told_as_what_a_model_can_do(rest: Script) -> None:
+    rest.then(409, PROBLEM | {"code": "tool_call_reused", "status": 409, "outcome": None})
+    [(is_error, said)] = run(rest.address, propose())
+    assert is_error
+    assert "without session_id and tool_call_id" in said["what_to_do"]
+
+
+def test_how_long_to_wait_comes_through_where_only_a_header_says_it(rest: Script) -> None:
+    rest.then(503, PROBLEM | {"code": "database_unavailable", "next_action": "repeat_later"})
+    rest.retry_after = "7"
+    [(_, said)] = run(rest.address, propose())
+    assert (said["code"], said["retry_after_seconds"]) == ("database_unavailable", 7)
+
+
+STATUS, LIST, WITHDRAW = "get_refund_status", "list_order_refunds", "withdraw_refund"
+OPERATION_ID = RESULT["operation_id"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "code", "field"),
+    [
+        (STATUS, {"operation_id": "xyz"}, "field_format", "operation_id"),
+        (STATUS, {"operation_id": 7}, "field_format", "operation_id"),
+        (STATUS, {"operation_id": ""}, "field_format", "operation_id"),
+        (STATUS, {"operation_id": OPERATION_ID, "wait_seconds": "8"}, "field_format", "wait_seconds"),
+        (STATUS, {"operation_id": OPERATION_ID, "wait_seconds": True}, "field_format", "wait_seconds"),
+        (STATUS, {"operation_id": OPERATION_ID, "wait_seconds": 1.0}, "field_format", "wait_seconds"),
+        (STATUS, {"operation_id": OPERATION_ID, "wait_seconds": 26}, "field_format", "wait_seconds"),
+        (STATUS, {"operation_id": OPERATION_ID, "session_id": "a b"}, "field_format", "session_id"),
+        (STATUS, {"operation_id": OPERATION_ID, "session_id": 7}, "field_format", "session_id"),
+        (LIST, {"order_ref": ""}, "field_format", "order_ref"),
+        (LIST, {"order_ref": 4823}, "field_format", "order_ref"),
+        (LIST, {"order_ref": "4" * 129}, "text_too_long", "order_ref"),
+        (LIST, {"order_ref": "48\0"}, "text_control", "order_ref"),
+        (LIST, {"order_ref": None}, "field_missing", "order_ref"),
+        (WITHDRAW, {"operation_id": "xyz"}, "field_format", "operation_id"),
+    ],
+)  # fmt: skip
+@pytest.mark.django_db
+def test_what_would_become_a_part_of_an_address_is_refused_like_over_http(
+    rest: Script, over_http: ToolDoor, name: str, arguments: dict[str, Any], code: str, field: str
+) -> None:
+    [(is_error, said)] = run(rest.address, (name, arguments))
+    assert (is_error, said["code"], said["field"]) == (True, code, field)
+    assert said["what_to_do"]
+    assert rest.received == []
+    other = over_http.call(name, **arguments)
+    assert (other.code, other.body["field"]) == (code, field)
+
+
+@pytest.mark.parametrize("wait_seconds", [0, 25])
+def test_every_spelling_of_an_id_asks_for_the_same_refund(rest: Script, wait_seconds: int) -> None:
+    rest.then(200, RESULT)
+    asked_for = {"operation_id": OPERATION_ID.upper(), "wait_seconds": wait_seconds}
+    assert run(rest.address, (STATUS, asked_for)) == [(False, RESULT)]
+    [(_, path, _)] = rest.received
+    assert path.startswith(f"/api/v1/refunds/{OPERATION_ID}?wait_seconds={wait_seconds}&")
+
+
+def test_an_order_reference_of_dots_names_no_other_address(rest: Script) -> None:
+    rest.then(404, PROBLEM | {"code": "not_found"})
+    run(rest.address, (LIST, {"order_ref": ".."}))
+    assert rest.received[0][1] == "/api/v1/orders/%2E%2E/refunds"
 
 
 @pytest.mark.parametrize("status", [502, 504])

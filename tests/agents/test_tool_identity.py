@@ -61,10 +61,21 @@ def test_an_equal_wish_in_another_call_is_a_conflict_and_that_is_a_result(
 def test_the_call_id_of_the_host_is_the_call(door: ToolDoor) -> None:
     first = door.propose(HOST)
     again = door.propose(HOST, reason_text="other words")
-    reused = door.propose(HOST, amount="12.00")
-    one_refund(first, again, reused)
-    assert (outcome(again), outcome(reused)) == ("awaiting_approval", "conflict")
-    assert reused.body["code"] == "tool_call_reused"
+    one_refund(first, again)
+    assert outcome(again) == "awaiting_approval"
+
+
+def test_a_reused_call_id_is_not_recorded_and_the_way_out_is_one_that_a_model_may_go(
+    door: ToolDoor,
+) -> None:
+    ids: dict[str, Any] = {"session_id": "stdio-1", "tool_call_id": "args.1"}
+    door.propose(**ids)
+    reused = door.propose(amount="12.00", **ids)
+    assert reused.code == "tool_call_reused"
+    assert "without session_id and tool_call_id" in reused.body["what_to_do"]
+    assert "say" not in reused.body
+    assert Operation.objects.count() == 1
+    assert outcome(door.propose(amount="12.00")) == "awaiting_approval"
 
 
 def test_the_ids_that_an_answer_told_to_send_win_over_the_host(door: ToolDoor) -> None:
@@ -82,7 +93,7 @@ def test_a_named_wish_is_one_refund_whatever_its_calls_are_called(door: ToolDoor
     one_refund(first, again, other_session)
     assert outcome(again) == outcome(other_session) == "awaiting_approval"
     reused = door.propose(request_ref="return-17", amount="12.00")
-    assert (outcome(reused), reused.body["code"]) == ("conflict", "request_ref_reused")
+    assert reused.code == "request_ref_reused"
 
 
 def test_another_agent_gets_the_same_refund(door: ToolDoor, cast: Cast) -> None:

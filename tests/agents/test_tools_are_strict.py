@@ -14,7 +14,7 @@ from pytest_django import Settings
 from refunds import credentials
 from refunds.models import Operation
 from tests import build
-from tests.agents.tool_door import ToolDoor, asked
+from tests.agents.tool_door import ToolDoor, asked, problem
 from tests.cast import Cast
 from tests.flows.door import books
 
@@ -96,13 +96,13 @@ def test_a_name_that_stands_twice_is_refused_before_any_tool_sees_it(door: ToolD
     )
     with nothing_changes():
         answer = door.post(call.replace('"amount": "79.00"', '"amount": "1.00", "amount": "79.00"'))
-    assert (answer.status_code, answer.json()["code"]) == (400, "malformed_json")
+    assert (answer.status_code, problem(answer)["code"]) == (400, "malformed_json")
 
 
 def test_a_body_beyond_64_kib_is_refused(door: ToolDoor) -> None:
     with nothing_changes():
         answer = door.post(b" " * 65_537)
-    assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+    assert (answer.status_code, problem(answer)["code"]) == (413, "body_too_large")
 
 
 def test_a_tool_that_does_not_exist_is_named(door: ToolDoor) -> None:
@@ -133,7 +133,7 @@ def test_a_revoked_key_is_refused_at_the_very_next_call(door: ToolDoor) -> None:
     assert not door.propose().is_error
     credentials.revoke(door.credential)
     answer = door.post(b"{}")
-    assert (answer.status_code, answer.json()["code"]) == (401, "credential_revoked")
+    assert (answer.status_code, problem(answer)["code"]) == (401, "credential_revoked")
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
 
 
@@ -143,7 +143,7 @@ def test_a_revoked_key_is_refused_at_the_very_next_call(door: ToolDoor) -> None:
 )  # fmt: skip
 def test_no_key_no_tools(door: ToolDoor, header: str, code: str) -> None:
     answer = door.post(b"{}", Authorization=header)
-    assert (answer.status_code, answer.json()["code"]) == (401, code)
+    assert (answer.status_code, problem(answer)["code"]) == (401, code)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_page_of_another_site_cannot_call_tools(
     door: ToolDoor, headers: dict[str, str], status: int, code: str
 ) -> None:
     answer = door.post(b"{}", **headers)
-    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert (answer.status_code, problem(answer)["code"]) == (status, code)
 
 
 def test_a_key_in_the_clear_is_refused_where_pages_want_https(
@@ -166,14 +166,14 @@ def test_a_key_in_the_clear_is_refused_where_pages_want_https(
 ) -> None:
     settings.SECURE_SSL_REDIRECT = True
     answer = door.post(b"{}")
-    assert (answer.status_code, answer.json()["code"]) == (403, "https_needed")
-    assert door.post(b"{}", X_Forwarded_Proto="https").json().get("code") != "https_needed"
+    assert (answer.status_code, problem(answer)["code"]) == (403, "https_needed")
+    assert b"https_needed" not in door.post(b"{}", X_Forwarded_Proto="https").content
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_there_is_no_stream_to_hold_open(door: ToolDoor, method: str) -> None:
     answer = door.post(b"", method=method)
-    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+    assert (answer.status_code, problem(answer)["code"]) == (405, "method_not_allowed")
     assert answer.headers["Allow"] == "POST"
 
 
@@ -211,6 +211,8 @@ def test_a_key_that_calls_too_often_is_told_so_by_the_tool(
     answer = door.call("list_order_refunds", order_ref="4821")
     assert answer.code == "rate_limited"
     assert answer.body["next_action"] == "repeat_later"
+    assert 1 <= answer.body["retry_after_seconds"] <= 60
+    assert "repeat the very same call" in answer.body["what_to_do"]
 
 
 def test_asking_too_often_ends_with_what_to_tell_the_customer(

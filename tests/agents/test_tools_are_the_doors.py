@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from typing import Any
+from typing import Any, get_args
 
 import pytest
-from aftersend_mcp import tools
+from aftersend_mcp import tools, words
 
+from refunds.api import codes
+from refunds.api.answers import NextAction, Result
 from refunds.api.mcp_calls import OrderIn, StatusIn, WithdrawnIn
 from refunds.api.mcp_outputs import FILE, output_schemas
 from refunds.api.schemas import ProposalIn, Strict
 from refunds.proposal import REASON_CODES
+from tests.provider_process import ROOT
 
 BY_NAME = {tool.name: tool for tool in tools.TOOLS}
 READ_AS: dict[str, type[Strict]] = {
@@ -22,6 +26,7 @@ READ_AS: dict[str, type[Strict]] = {
     "list_order_refunds": OrderIn,
     "withdraw_refund": WithdrawnIn,
 }
+PROJECT = ROOT / "refunds/mcp_client/pyproject.toml"
 # Over MCP a call may go without ids; the door finds it some.
 OPTIONAL = {"session_id", "tool_call_id"}
 
@@ -81,6 +86,44 @@ def test_the_words_for_a_model_say_what_unknown_means() -> None:
         assert "may or may not have moved" in words.lower()
         assert "do not propose" in words.lower()
         assert "`say`" in words
+
+
+def test_every_advice_is_one_line_that_a_model_reads() -> None:
+    assert words.NEXT_ACTIONS.keys() == {*get_args(NextAction), *codes.ERROR_ACTIONS}
+    for name in ("propose_refund", "get_refund_status"):
+        read = BY_NAME[name].description or ""
+        for action, asks in words.NEXT_ACTIONS.items():
+            assert f"\n- {action}: {asks}" in read
+
+
+def test_every_outcome_is_explained_before_anything_is_proposed() -> None:
+    outcomes = Result.model_json_schema()["properties"]["outcome"]["enum"]
+    for outcome in [*outcomes, "conflict"]:
+        assert re.search(rf"\b{outcome}\b", words.PROPOSE), outcome
+
+
+def test_a_model_is_told_to_end_its_turn_and_what_was_not_recorded() -> None:
+    said = " ".join(words.PROPOSE.split())
+    assert "You cannot wait" in said
+    assert "end your turn" in said
+    assert "tool_call_reused and request_ref_reused your refund was NOT recorded" in said
+    assert "already_done: nothing new recorded" in said
+    assert "Read `state`" in said
+
+
+def test_no_words_promise_that_a_person_approves() -> None:
+    for said in (words.INSTRUCTIONS, *(tool.description or "" for tool in tools.TOOLS)):
+        assert "person approves" not in said
+
+
+def test_the_words_are_short_enough_for_hosts_that_cut_them_off() -> None:
+    for said in (words.INSTRUCTIONS, *(tool.description or "" for tool in tools.TOOLS)):
+        assert len(said) <= 2_000
+
+
+def test_both_ways_call_themselves_by_one_version() -> None:
+    [declared] = [line for line in (PROJECT.read_text()).splitlines() if line.startswith("version")]
+    assert declared == f'version = "{tools.VERSION}"'
 
 
 def test_an_agents_machine_needs_no_django() -> None:

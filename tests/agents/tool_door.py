@@ -42,6 +42,16 @@ class ToolAnswer:
         return str(self.body["code"])
 
 
+def problem(response: httpx2.Response) -> dict[str, Any]:
+    """What stands before the tools refused: the problem within an error of JSON-RPC."""
+    answer = response.json()
+    assert (answer["jsonrpc"], answer["id"]) == ("2.0", None)
+    found: dict[str, Any] = answer["error"]["data"]
+    assert answer["error"]["message"].startswith(f"{found['code']}: ")
+    assert found["what_to_do"] in answer["error"]["message"]
+    return found
+
+
 class ToolDoor:
     """One agent with one key, calling tools over HTTP without a session."""
 
@@ -104,14 +114,14 @@ def asked(**changes: Any) -> dict[str, Any]:
 
 async def _send(method: str, content: str | bytes, headers: dict[str, str]) -> httpx2.Response:
     app = mcp_app()
-    async with _running(app):
+    async with running(app):
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://testserver") as http:
             return await http.request(method, "/mcp", content=content, headers=headers)
 
 
 @asynccontextmanager
-async def _running(app: ASGIApp) -> AsyncIterator[None]:
+async def running(app: ASGIApp) -> AsyncIterator[None]:
     """The application's lifespan around the block, as a server drives it."""
     to_app: asyncio.Queue[Message] = asyncio.Queue()
     from_app: asyncio.Queue[Message] = asyncio.Queue()

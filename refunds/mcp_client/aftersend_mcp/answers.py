@@ -16,7 +16,13 @@ _TOLD_OF_PROBLEM: Final = (
     "field",
     "operation_id",
     "next_action",
+    "retry_after_seconds",
 )
+# Words of the REST door that a model cannot follow: it is told not to send these ids.
+_FOR_TOOLS: Final = {
+    "tool_call_reused": "Your refund is not recorded: the ids of this call belong to another one."
+    " If it is a refund of its own, call propose_refund again without session_id and tool_call_id.",
+}
 
 
 def told(result: Mapping[str, Any]) -> CallToolResult:
@@ -29,6 +35,8 @@ def refused(problem: Mapping[str, Any]) -> CallToolResult:
     if problem.get("outcome") == CONFLICT and problem.get("state"):
         return told(problem)
     shown = {name: problem[name] for name in _TOLD_OF_PROBLEM if problem.get(name) is not None}
+    if problem.get("code") in _FOR_TOOLS:
+        shown["what_to_do"] = _FOR_TOOLS[problem["code"]]
     return CallToolResult(content=[_json(shown)], is_error=True)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
+from uuid import UUID
 
 import httpx2
 
@@ -51,25 +52,20 @@ class Door:
         """POST a proposal; 201 new, 200 known. Raises NotReached or NoAnswer."""
         return await self._call("POST", "/refunds", proposal, seconds=wait_seconds)
 
-    async def status(
-        self, operation_id: str, *, wait_seconds: Any, session_id: str | None
-    ) -> Answer:
+    async def status(self, operation_id: UUID, *, wait_seconds: int, session_id: str) -> Answer:
         """Where a refund stands. Raises NotReached or NoAnswer."""
-        query = {"wait_seconds": _as_json(wait_seconds)}
-        if session_id is not None:
-            query["session_id"] = session_id
-        seconds = wait_seconds if isinstance(wait_seconds, int) else 0
+        query = {"wait_seconds": str(wait_seconds), "session_id": session_id}
         return await self._call(
-            "GET", f"/refunds/{quote(operation_id, safe='')}", query=query, seconds=seconds
+            "GET", f"/refunds/{operation_id}", query=query, seconds=wait_seconds
         )
 
     async def order_refunds(self, order_ref: str) -> Answer:
         """An order's payments and refunds. Raises NotReached or NoAnswer."""
-        return await self._call("GET", f"/orders/{quote(order_ref, safe='')}/refunds")
+        return await self._call("GET", f"/orders/{_segment(order_ref)}/refunds")
 
-    async def withdraw(self, operation_id: str, why: Mapping[str, Any]) -> Answer:
+    async def withdraw(self, operation_id: UUID, why: Mapping[str, Any]) -> Answer:
         """Take a proposal back; `why` may hold a `reason`. Raises NotReached or NoAnswer."""
-        return await self._call("POST", f"/refunds/{quote(operation_id, safe='')}/withdraw", why)
+        return await self._call("POST", f"/refunds/{operation_id}/withdraw", why)
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -121,8 +117,12 @@ def _read(response: httpx2.Response) -> Answer:
         body = None
     if response.status_code in GATEWAY_STATUSES or not isinstance(body, dict):
         raise NoAnswer(f"status {response.status_code} without an answer of Aftersend")
+    wait = response.headers.get("Retry-After", "")
+    if response.status_code >= 400 and wait.isascii() and wait.isdigit():
+        body.setdefault("retry_after_seconds", int(wait))  # a tool shows no headers
     return Answer(response.status_code, body)
 
 
-def _as_json(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+def _segment(text: str) -> str:
+    """The text as one part of a path. A dot too: "." and ".." would name another address."""
+    return quote(text, safe="").replace(".", "%2E")

@@ -13,9 +13,8 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -27,8 +26,9 @@ from mcp_types import (
     PaginatedRequestParams,
 )
 
-from aftersend_mcp import identity, tools
+from aftersend_mcp import identity, tools, words
 from aftersend_mcp.answers import refused, told
+from aftersend_mcp.arguments import refusal_in_address, refusal_of_names
 from aftersend_mcp.door import Answer, Door, NoAnswer, NotReached, checked_url
 
 log = logging.getLogger("aftersend_mcp")
@@ -59,18 +59,18 @@ class Desk:
 
     async def get_refund_status(self, arguments: Arguments, meta: Meta) -> CallToolResult:
         answer = await self.door.status(
-            _name(arguments, "operation_id"),
+            UUID(arguments["operation_id"]),
             wait_seconds=arguments.get("wait_seconds", 0),
             session_id=identity.session_of(arguments, meta, self.session),
         )
         return _answered(answer)
 
     async def list_order_refunds(self, arguments: Arguments, meta: Meta) -> CallToolResult:
-        return _answered(await self.door.order_refunds(_name(arguments, "order_ref")))
+        return _answered(await self.door.order_refunds(arguments["order_ref"]))
 
     async def withdraw_refund(self, arguments: Arguments, meta: Meta) -> CallToolResult:
         why = {name: value for name, value in arguments.items() if name == "reason"}
-        return _answered(await self.door.withdraw(_name(arguments, "operation_id"), why))
+        return _answered(await self.door.withdraw(UUID(arguments["operation_id"]), why))
 
 
 def build(door: Door) -> Server[None]:
@@ -87,9 +87,11 @@ def build(door: Door) -> Server[None]:
         context: ServerRequestContext[None], params: CallToolRequestParams
     ) -> CallToolResult:
         arguments = params.arguments or {}
-        found = tools.refusal_of_names(params.name, arguments)
-        if found is not None:
-            return refused(found)
+        wrong = refusal_of_names(params.name, arguments)
+        if wrong is None and params.name != "propose_refund":
+            wrong = refusal_in_address(arguments)
+        if wrong is not None:
+            return refused(wrong)
         try:
             return await calls[params.name](arguments, params.meta)
         except NotReached as error:
@@ -113,8 +115,8 @@ def build(door: Door) -> Server[None]:
 
     return Server(
         tools.NAME,
-        version=version("aftersend-mcp"),
-        instructions=tools.INSTRUCTIONS,
+        version=tools.VERSION,
+        instructions=words.INSTRUCTIONS,
         lifespan=closing,
         on_list_tools=show,
         on_call_tool=call,
@@ -148,18 +150,13 @@ def _answered(answer: Answer) -> CallToolResult:
     return told(answer.body) if answer.fine else refused(answer.body)
 
 
-def _name(arguments: Arguments, field: str) -> str:
-    """A reference that becomes a part of an address; whatever else was sent, as text."""
-    return str(arguments[field])
-
-
 def _recorded_or_not(lost: NoAnswer, ids: dict[str, str]) -> CallToolResult:
     log.warning("no answer to a proposal: %s", lost)
     return refused(
         {
             "code": "no_answer_to_proposal",
             "detail": "The proposal was sent to Aftersend and no answer came. Whether it is"
-            " recorded is not known. No money moves because of this: a person approves first.",
+            " recorded is not known, and so is not known either whether the refund is on its way.",
             "what_to_do": "Call propose_refund again with the same arguments and with"
             f" session_id {ids['session_id']!r} and tool_call_id {ids['tool_call_id']!r}. With the"
             " same ids it can never become a second refund. Do not tell the customer that it"
