@@ -36,7 +36,8 @@ def _state(operation: Operation) -> str:
 
 
 def _focused(page: Page) -> str:
-    return str(page.evaluate("document.activeElement.innerText"))
+    """What the focus stands on says; a page without a focus has it on its body, with all its words."""
+    return str(page.evaluate("document.querySelector('body :focus')?.innerText ?? ''"))
 
 
 @DELAYED

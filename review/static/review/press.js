@@ -20,6 +20,13 @@ addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target.matches("form[data-money] input")) event.preventDefault();
 });
 
+// The focus goes to the answer of a press, once. A browser does not see to that itself where the
+// page was swapped in, or where its address names a part of it.
+function focusAnswer() {
+  const answer = one("[data-focus]:not([data-focused])");
+  if (answer) { answer.dataset.focused = ""; answer.focus(); }
+}
+
 // What a pressed button said before; it says so again when its form is still there afterwards.
 const pressed = new Map();
 
@@ -52,7 +59,7 @@ async function send(form, button) {
   one("#main").replaceChildren(...one("main", page).childNodes);
   htmx.process(one("#main"));
   for (const hidden of all("#main [data-scripted]")) hidden.hidden = false;
-  one("#main [data-focus]")?.focus();
+  focusAnswer();
 }
 
 addEventListener("submit", (event) => {
@@ -74,8 +81,7 @@ addEventListener("pageshow", (event) => { if (event.persisted) location.reload()
 addEventListener("htmx:afterSettle", () => {
   const token = one("[data-token]");
   if (token) for (const field of document.getElementsByName("csrfmiddlewaretoken")) field.value = token.dataset.token;
-  const focus = one("[data-focus]:not([data-focused])");
-  if (focus) { focus.dataset.focused = ""; focus.focus(); }
+  focusAnswer();
 });
 
 addEventListener("htmx:afterRequest", (event) => {
@@ -84,3 +90,5 @@ addEventListener("htmx:afterRequest", (event) => {
   sayAgain();
   if (xhr.status === 0 || xhr.status >= 500) pressLost(elt.closest("form"));
 });
+
+focusAnswer();
