@@ -1,38 +1,23 @@
-"""Every page state in light and dark: its subject is there, axe finds nothing, nothing scrolls
-sideways."""
+"""Every page state in light, dark and forced colours, wide and narrow (see looking.py)."""
 
 from __future__ import annotations
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
 
+from tests.browser.looking import NARROW, WIDE, look
 from tests.browser.stage import Stage
-from tests.browser.visitor import Theme, Visitors
-
-THEMES: tuple[Theme, ...] = ("light", "dark")
-axe = Axe()
+from tests.browser.visitor import Visitors
 
 
-def _look(page: Page, subject: str) -> None:
-    """The state must be the one that is meant before its accessibility says anything."""
-    expect(page.get_by_text(subject).first).to_be_visible()
-    found = axe.run(page)
-    assert found.violations_count == 0, found.generate_report()
-    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    assert wide <= 0, f"{page.url} is {wide} px wider than the screen"
-
-
-@pytest.mark.parametrize("theme", THEMES)
-def test_signed_out_and_empty_pages(visitors: Visitors, theme: Theme) -> None:
-    outside = visitors.page(theme=theme)
+def test_signed_out_and_empty_pages(visitors: Visitors) -> None:
+    outside = visitors.page()
     outside.goto("/sign-in")
-    _look(outside, "Agents do not sign in here")
+    look(outside, "Agents do not sign in here")
     outside.get_by_label("Name").fill("ada")
     outside.get_by_label("Password").fill("wrong")
     outside.get_by_role("button", name="Sign in").click()
-    _look(outside, "do not fit together")
-    page = visitors.sign_in("ben", theme=theme)
+    look(outside, "do not fit together")
+    page = visitors.sign_in("ben")
     for url, subject in {
         "/": "Nothing needs you",
         "/approvals": "No proposals wait for approval",
@@ -44,18 +29,18 @@ def test_signed_out_and_empty_pages(visitors: Visitors, theme: Theme) -> None:
         "/recorded/0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a": "Nothing is recorded under this press",
     }.items():
         page.goto(url)
-        _look(page, subject)
-    stranger = visitors.sign_in("dora", theme=theme)
-    _look(stranger, "you have no role here")
+        look(page, subject)
+    stranger = visitors.sign_in("dora")
+    look(stranger, "you have no role here")
     stranger.goto("/approvals")
-    _look(stranger, "Not for your role")
+    look(stranger, "Not for your role")
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 1440), ("light", 390)])
-def test_full_pages(visitors: Visitors, stage: Stage, theme: Theme, width: int) -> None:
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_full_pages(visitors: Visitors, stage: Stage, width: int) -> None:
     stage.full()
     ids = {name: operation.pk for name, operation in stage.by_name.items()}
-    page = visitors.sign_in("cleo", theme=theme, width=width)
+    page = visitors.sign_in("cleo", width=width)
     for url, subject in {
         "/": "Waiting for my approval",
         "/approvals": "Returned item",
@@ -69,7 +54,7 @@ def test_full_pages(visitors: Visitors, stage: Stage, theme: Theme, width: int) 
         "/sending": "plain-unbounded",
     }.items():
         page.goto(url)
-        _look(page, subject)
+        look(page, subject)
     for name, subject in {
         "unknown": "no answer after",
         "looked": "Cannot tell",
@@ -84,23 +69,22 @@ def test_full_pages(visitors: Visitors, stage: Stage, theme: Theme, width: int) 
         "delayed": "Nothing was sent, so the provider was not asked",
     }.items():
         page.goto(f"/operations/{ids[name]}")
-        _look(page, subject)
+        look(page, subject)
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_failing_pages(visitors: Visitors, stage: Stage, theme: Theme) -> None:
+def test_failing_pages(visitors: Visitors, stage: Stage) -> None:
     operation = stage.proposed("one", "A-1", 1000)
-    page = visitors.sign_in("cleo", theme=theme)
+    page = visitors.sign_in("cleo")
     page.goto(f"/approvals?open={operation.pk}")
     page.locator("summary", has_text="Reject").click()
     page.get_by_label("Why it is not owed").fill("short")
     page.get_by_role("button", name="Reject refund of").click()
-    _look(page, "The reason needs 10 characters or more")
+    look(page, "The reason needs 10 characters or more")
     stage.failing()
-    ines = visitors.sign_in("ines", theme=theme)
-    _look(ines, "All sending is stopped")
+    ines = visitors.sign_in("ines")
+    look(ines, "All sending is stopped")
     ines.goto("/sending")
-    _look(ines, "Start sending again")
+    look(ines, "Start sending again")
 
 
 def test_pills_keep_their_borders_in_forced_colours(visitors: Visitors, stage: Stage) -> None:
@@ -109,25 +93,25 @@ def test_pills_keep_their_borders_in_forced_colours(visitors: Visitors, stage: S
     page.goto(f"/operations/{operation.pk}")
     border = page.locator(".pill").first.evaluate("e => getComputedStyle(e).borderTopWidth")
     assert border != "0px"
-    _look(page, "awaiting approval")
+    look(page, "awaiting approval")
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 390)])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_agents_keys_profile_search_and_the_help(
-    visitors: Visitors, stage: Stage, theme: Theme, width: int
+    visitors: Visitors, stage: Stage, width: int
 ) -> None:
     stage.proposed("one", "A-1", 1000, by="echo")
-    admin = visitors.sign_in("adam", theme=theme, width=width)
+    admin = visitors.sign_in("adam", width=width)
     admin.goto("/agents")
-    _look(admin, "What an agent is told")
+    look(admin, "What an agent is told")
     admin.goto(f"/agents/{stage.cast.echo.pk}")
     admin.get_by_label("refund:read").check()
     admin.get_by_role("button", name="Create key").click()
-    _look(admin, "It is shown this once and stored nowhere here")
+    look(admin, "It is shown this once and stored nowhere here")
     admin.get_by_role("button", name="Copy key", exact=True).wait_for()
     admin.locator("summary", has_text="Revoke now").first.click()
-    _look(admin, "stop working within 25 seconds")
-    lead = visitors.sign_in("cleo", theme=theme, width=width)
+    look(admin, "stop working within 25 seconds")
+    lead = visitors.sign_in("cleo", width=width)
     for url, subject in {
         "/profile": "Single-key shortcuts",
         "/search": "Give an identifier",
@@ -135,6 +119,6 @@ def test_agents_keys_profile_search_and_the_help(
         "/search?q=pi_A": "Payments",
     }.items():
         lead.goto(url)
-        _look(lead, subject)
+        look(lead, subject)
     lead.keyboard.press("?")
-    _look(lead, "No key approves, rejects, resolves, sends or signs")
+    look(lead, "No key approves, rejects, resolves, sends or signs")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.test import override_settings
 from playwright.sync_api import Page, expect
@@ -15,11 +14,10 @@ from refunds.domain import states
 from refunds.models import Approval, Operation
 from review.models import Intent
 from tests import build
+from tests.browser.looking import NARROW, WIDE, look
 from tests.browser.stage import Stage
 from tests.browser.visitor import Visitors
 from tests.cast import Cast
-
-axe = Axe()
 
 
 @pytest.fixture
@@ -29,14 +27,6 @@ def two(stage: Stage) -> list[Operation]:
         stage.proposed("one", "A-1", 1000, by="foxtrot"),
         stage.proposed("two", "A-2", 1200, by="foxtrot"),
     ]
-
-
-def _look(page: Page, subject: str) -> None:
-    expect(page.get_by_text(subject).locator("visible=true").first).to_be_visible()
-    found = axe.run(page)
-    assert found.violations_count == 0, found.generate_report()
-    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    assert wide <= 0, f"{page.url} is {wide} px wider than the screen"
 
 
 def _tick_all(page: Page) -> None:
@@ -73,22 +63,22 @@ def test_reviewing_is_readable_by_everybody(
 ) -> None:
     page = visitors.sign_in("cleo", width=width)
     _tick_all(page)
-    _look(page, "Every one is listed again before anything is recorded")
+    look(page, "Every one is listed again before anything is recorded")
     page.get_by_role("button", name="Review the ticked").click()
-    _look(page, "2 refunds, 22.00 USD in total")
+    look(page, "2 refunds, 22.00 USD in total")
     page.get_by_role("button", name="Remove 12.00 USD on order A-2").click()
-    _look(page, "1 refund, 10.00 USD in total")
+    look(page, "1 refund, 10.00 USD in total")
     page.get_by_role("button", name="Approve 1 refund").click()
-    _look(page, "1 approved")
+    look(page, "1 approved")
     page.goto("/approvals")
     page.get_by_role("button", name="Review the ticked").click()
-    _look(page, "Nothing is ticked")
+    look(page, "Nothing is ticked")
 
 
 def test_a_phone_approves_one_at_a_time(visitors: Visitors, two: list[Operation]) -> None:
     page = visitors.sign_in("cleo", width=390)
     page.goto("/approvals")
-    _look(page, "Approving several at once needs the list beside the boxes")
+    look(page, "Approving several at once needs the list beside the boxes")
     expect(page.get_by_role("button", name="Review the ticked")).not_to_be_visible()
     expect(page.locator("[data-tick]").first).not_to_be_visible()
     page.get_by_role("link", name="Open the refund on order A-1").click()
@@ -139,7 +129,7 @@ def test_what_one_pressed_oneself_is_no_news(
     expect(page.locator(f"#row-{two[0].pk}")).to_contain_text("Close")
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_every_list_and_every_first_page(visitors: Visitors, stage: Stage, width: int) -> None:
     stage.full()
     page = visitors.sign_in("ada", width=width)
@@ -150,10 +140,10 @@ def test_every_list_and_every_first_page(visitors: Visitors, stage: Stage, width
         "/": "Returned to me",
     }.items():
         page.goto(address)
-        _look(page, subject)
+        look(page, subject)
     for name, subject in {
         "omar": "Needs a person",
         "mia": "Oldest unresolved",
         "rosa": "What I asked for",
     }.items():
-        _look(visitors.sign_in(name, width=width), subject)
+        look(visitors.sign_in(name, width=width), subject)

@@ -7,17 +7,14 @@ import re
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from refunds.models import Approval
+from tests.browser.looking import NARROW, WIDE, look
 from tests.browser.stage import Stage
-from tests.browser.visitor import Theme, Visitors
+from tests.browser.visitor import Visitors
 from tests.cast import PASSWORD, Cast
 from tests.flows.factors import code, forget_used_codes, with_app
-
-THEMES: tuple[Theme, ...] = ("light", "dark")
-axe = Axe()
 
 
 @pytest.fixture
@@ -25,14 +22,6 @@ def factors(settings: Any, live_server: Any) -> None:
     """As in production, on the name that passkeys need on plain http."""
     settings.SECOND_FACTOR = True
     settings.BASE_URL = live_server.url
-
-
-def _look(page: Page, subject: str) -> None:
-    expect(page.get_by_text(subject).first).to_be_visible()
-    found = axe.run(page)
-    assert found.violations_count == 0, found.generate_report()
-    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    assert wide <= 0, f"{page.url} is {wide} px wider than the screen"
 
 
 def _with_authenticator(page: Page) -> None:
@@ -63,50 +52,49 @@ def _sign_out(page: Page) -> None:
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_a_passkey_is_set_up_and_signs_in(visitors: Visitors, factors: None, theme: Theme) -> None:
-    page = visitors.page(theme=theme)
+def test_a_passkey_is_set_up_and_signs_in(visitors: Visitors, factors: None) -> None:
+    page = visitors.page()
     _with_authenticator(page)
     _first_step(page, "cleo")
-    _look(page, "Who decides about money needs a second factor")
+    look(page, "Who decides about money needs a second factor")
     page.get_by_label("Its name").fill("blue key")
     page.get_by_role("button", name="Add a passkey").click()
-    _look(page, "Your recovery codes")
+    look(page, "Your recovery codes")
     expect(page.locator("ol.codes li")).to_have_count(10)
     page.get_by_role("link", name="I have kept them").click()
     expect(page.get_by_role("heading", name="My work")).to_be_visible()
     _sign_out(page)
     _first_step(page, "cleo", wanted="/approvals")
-    _look(page, "One more step")
+    look(page, "One more step")
     page.get_by_role("button", name="Use a passkey").click()
     page.wait_for_url("**/approvals")
     page.goto("/account/second-factor")
-    _look(page, "blue key")
+    look(page, "blue key")
     page.goto("/account")
-    _look(page, "set up")
+    look(page, "set up")
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_an_app_is_set_up_from_the_page_and_its_code_signs_in(
-    visitors: Visitors, factors: None, theme: Theme
+    visitors: Visitors, factors: None, width: int
 ) -> None:
-    page = visitors.page(theme=theme, width=390)
+    page = visitors.page(width=width)
     _first_step(page, "fay")
-    _look(page, "Add an authenticator app")
+    look(page, "Add an authenticator app")
     secret = page.locator("code.id").inner_text()
     page.get_by_label("Code").fill("000000")
     page.get_by_role("button", name="Add the app").click()
-    _look(page, "That code does not fit")
+    look(page, "That code does not fit")
     page.get_by_label("Code").fill(code(secret))
     page.get_by_role("button", name="Add the app").click()
-    _look(page, "Your recovery codes")
+    look(page, "Your recovery codes")
     recovery = page.locator("ol.codes li").first.inner_text()
     page.get_by_role("link", name="I have kept them").click()
     _sign_out(page)
     _first_step(page, "fay")
     page.get_by_label("Code").fill("000000")
     page.get_by_role("button", name="Sign in").click()
-    _look(page, "That code does not fit")
+    look(page, "That code does not fit")
     page.get_by_label("Code").fill(recovery)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="My work")).to_be_visible()
@@ -132,7 +120,7 @@ def test_a_session_that_ended_comes_back_in_two_steps_with_the_text_kept(
     page.get_by_label("Name").fill("cleo")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
-    _look(page, "Second step. Your text below is kept.")
+    look(page, "Second step. Your text below is kept.")
     forget_used_codes()
     page.get_by_label("Code").fill(code(secret))
     page.get_by_role("button", name="Sign in").click()
@@ -159,12 +147,12 @@ def test_a_confirmation_comes_in_place_and_executes_nothing(
     forget_used_codes()
     monkeypatch.setattr("review.step_up.STEP_UP_SECONDS", -1)
     page.get_by_role("button", name="Approve refund of").click()
-    _look(page, "Confirm that it is you")
+    look(page, "Confirm that it is you")
     assert not Approval.objects.exists()
     monkeypatch.undo()
     page.get_by_label("Code").fill(code(secret))
     page.get_by_role("button", name="Confirm", exact=True).click()
-    _look(page, "Nothing was recorded yet: look at it, and press again")
+    look(page, "Nothing was recorded yet: look at it, and press again")
     assert not Approval.objects.exists()
     with page.expect_response("**/approve") as answered:
         page.get_by_role("button", name="Approve refund of").click()
@@ -173,11 +161,11 @@ def test_a_confirmation_comes_in_place_and_executes_nothing(
 
 
 def test_people_and_roles_and_the_confirmation_page(visitors: Visitors, cast: Cast) -> None:
-    for theme, width in (("light", 1440), ("dark", 390)):
-        page = visitors.sign_in("adam", theme=theme, width=width)
+    for width in (WIDE, NARROW):
+        page = visitors.sign_in("adam", width=width)
         page.goto("/people")
-        _look(page, "People and roles")
+        look(page, "People and roles")
         page.locator("summary", has_text="Change").first.click()
-        _look(page, "nothing changes until another admin")
+        look(page, "nothing changes until another admin")
         page.goto("/confirm?next=/people")
-        _look(page, "Confirm it is you")
+        look(page, "Confirm it is you")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 from tests.cast import PASSWORD
 
-Theme = Literal["light", "dark"]
 # Chromium reports every answer of 400 and above as an error of its own; our pages say those.
 _ANSWERED = "Failed to load resource: the server responded with a status of"
 
@@ -26,7 +25,6 @@ class Visitors:
         self,
         *,
         scripts: bool = True,
-        theme: Theme = "light",
         width: int = 1440,
         forced_colors: bool = False,
     ) -> Page:
@@ -34,11 +32,17 @@ class Visitors:
         context = self._browser.new_context(
             base_url=self.base,
             java_script_enabled=scripts,
-            color_scheme=theme,
             viewport={"width": width, "height": 900},
             forced_colors="active" if forced_colors else "none",
         )
         self._contexts.append(context)
+        return self._watched(context)
+
+    def another_tab(self, page: Page) -> Page:
+        """Beside this one in the same browser, so of the same person."""
+        return self._watched(page.context)
+
+    def _watched(self, context: BrowserContext) -> Page:
         page = context.new_page()
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
