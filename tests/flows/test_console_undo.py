@@ -43,7 +43,10 @@ def test_a_rejection_keeps_its_reason_for_the_proposer(cast: Cast, waiting: Oper
     answer = press(ben, waiting, "reject", reason="The item never came back.")
     assert answer.status_code == 303
     assert "Rejected. Nothing was sent." in text(ben.get(answer["Location"]))
-    assert Event.objects.get(event="rejected").detail == {"reason": "The item never came back."}
+    assert Event.objects.get(event="rejected").detail == {
+        "reason": "The item never came back.",
+        "code": "other",
+    }
     page = text(ben.get(f"/operations/{waiting.pk}"))
     assert "“The item never came back.”" in page
 

@@ -92,6 +92,6 @@ def test_numbers_too_long_are_named_and_not_computed() -> None:
 
 def test_long_names_over_many_items_cost_little() -> None:
     raw = json.dumps({"n" * 30_000: {"m" * 10_000: [[0]] * 5_000}}).encode()
-    began = time.monotonic()
+    began = time.process_time()
     read_json(raw)
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
