@@ -22,7 +22,7 @@ demo-reset: $(TO_RUN)  ## forget what the demo stored; the next `make demo` star
 
 test: $(TO_TEST)  ## run the whole suite on servers of its own
 	@mkdir -p $(RUN_DIR)
-	@$(IN_VENV) -m pytest -n 2 -rs --junitxml=$(RUN_DIR)/junit.xml; \
+	@$(IN_VENV) -m pytest -n 2 --dist worksteal -rs --junitxml=$(RUN_DIR)/junit.xml; \
 	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
 
 test-api: $(TO_TEST)  ## 5,000 generated calls against a real process: it is as its document says; API_SEED= API_CASES=
@@ -50,7 +50,7 @@ bad-agent: $(TO_TEST)  ## ten thousand hostile calls (CALLS=, SEED=) against the
 
 test-browser: $(TO_TEST)  ## the console in a real browser, on servers of its own
 	@mkdir -p $(RUN_DIR)
-	@$(IN_VENV) -m pytest tests/browser -n 2 -rs; \
+	@$(IN_VENV) -m pytest tests/browser -n 2 --dist worksteal -rs; \
 	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
 
 kill-each: $(TO_TEST)  ## with a running demo: kill each program in turn while refunds go on
