@@ -49,11 +49,15 @@ from refunds.models import Approval, Operation, Person
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approved:
-    """`complete` is False while further people must say yes."""
+    """`complete` is False while further people must say yes.
+
+    `dead`: earlier approvals that the order has moved past; they count no longer.
+    """
 
     operation: Operation
     approval: Approval
     complete: bool
+    dead: list[Approval]
 
 
 def approve(operation_id: UUID, person: Person, shown: Shown) -> Approved:
@@ -70,6 +74,11 @@ def approve(operation_id: UUID, person: Person, shown: Shown) -> Approved:
         # One yes of a person at a time, and none beside the one that takes their role away.
         person = Person.objects.select_for_update(no_key=True).get(pk=person.pk)
         earlier = approvals_of_round(operation)
+        dead: list[Approval] = []
+        if moved_unexplained(operation.pk):
+            # An approval that does not explain today's order does not add up with one of today's:
+            # it takes no role, and whoever gave it decides anew.
+            earlier, dead = [], earlier
         role = role_for(operation, person, earlier)
         require_waiting(operation, now)
         require_another(operation, person, policy.requester_may_approve_up_to)
@@ -85,11 +94,9 @@ def approve(operation_id: UUID, person: Person, shown: Shown) -> Approved:
                 what_to_do="Nothing to do.",
                 operation_id=operation.pk,
             )
-        if moved_unexplained(operation.pk):
-            # An approval that does not explain today's order does not add up with one of today's.
+        if dead:
             operation.round += 1
             Operation.objects.filter(pk=operation.pk).update(round=operation.round)
-            earlier = []
         approval = Approval.objects.create(
             operation=operation,
             round=operation.round,
@@ -108,7 +115,7 @@ def approve(operation_id: UUID, person: Person, shown: Shown) -> Approved:
         complete = quorum_met(operation, [*earlier, approval])
         if complete:
             _authorize(locked, [*earlier, approval], now)
-    return Approved(operation=operation, approval=approval, complete=complete)
+    return Approved(operation=operation, approval=approval, complete=complete, dead=dead)
 
 
 def _authorize(locked: Locked, given: list[Approval], now: datetime) -> None:

@@ -14,10 +14,11 @@ from refunds import balance, policies
 from refunds.consent import asked_by
 from refunds.domain import states
 from refunds.ledger import Sibling
-from refunds.models import Approval, Operation, PolicyCheck
+from refunds.models import Operation, PolicyCheck
 from refunds.queries import around
 from review import facts, intent, roles
 from review.access import Viewer
+from review.given import Given, given_to
 from review.presenters import approval, changes, sentences
 from review.presenters.approval import Decision
 from review.presenters.changes import ClaimRow, DiffRow, MoveRow
@@ -28,10 +29,12 @@ _UNSENT = frozenset({states.PROPOSED, states.AWAITING_APPROVAL, states.AUTHORIZE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stale:
-    """What ended the last round, and everything that moved since."""
+    """What ended approvals, and everything that moved since. `dead`: the order moved past an
+    approval of a round that still waits for its second; nothing came back at an instant then."""
 
     cause: str
     given: list[ApprovalFacts]
+    dead: bool
     changed: list[DiffRow]
     same: str
     moves: list[MoveRow]
@@ -60,6 +63,8 @@ class Slip:
     decision: Decision
     stale: Stale | None
     can_take_back: bool
+    can_withdraw: bool
+    is_mine: bool
     send_in_seconds: int
     shown_digest: str
     earlier_digests: tuple[str, ...]
@@ -105,15 +110,6 @@ class Slip:
         return self.facts.available_minor - self.facts.amount_minor
 
 
-def of_round(op: Operation, given: list[Approval]) -> list[ApprovalFacts]:
-    """The approvals that count: of this round and of what would be sent."""
-    return [
-        facts.approval(each)
-        for each in given
-        if each.round == op.round and bytes(each.fingerprint) == bytes(op.fingerprint)
-    ]
-
-
 def slip(op: Operation, who: Viewer, *, seen_version: int | None = None) -> Slip:
     """Everything an approver needs for `op` (as loaded by `pages.operation`).
 
@@ -129,35 +125,32 @@ def slips(
     seen_version: int | None = None,
 ) -> list[Slip]:
     """A slip for each, with as many queries as for one."""
-    given = around.approvals_of([op.pk for op in ops])
+    given = given_to(ops)
     since = {
-        op.pk: min(known)
-        for op in ops
-        if (known := _known_versions(op, given[op.pk], seen_version))
+        op.pk: min(known) for op in ops if (known := _known_versions(given[op.pk], seen_version))
     }
     near = around.around(ops, since)
     waiting = balance.approved_not_held(ops)
     return [_slip(op, who, given[op.pk], near[op.pk], waiting[op.pk], seen_version) for op in ops]
 
 
-def _known_versions(op: Operation, given: list[Approval], seen_version: int | None) -> list[int]:
+def _known_versions(given: Given, seen_version: int | None) -> list[int]:
     """Order versions that the reader may compare today's with."""
-    last = [each.order_version for each in given if each.round < op.round]
-    stale_since = last[-1] if op.stale_cause and last else None
+    ended = given.ended
+    stale_since = ended[-1].order_version if ended else None
     return [each for each in (stale_since, seen_version) if each is not None]
 
 
 def _slip(
     op: Operation,
     who: Viewer,
-    all_given: list[Approval],
+    given: Given,
     near: around.Around,
     waiting: int,
     seen_version: int | None,
 ) -> Slip:
     plain = facts.operation(op)
-    counting = of_round(op, all_given)
-    last = [facts.approval(each) for each in all_given if each.round < op.round]
+    counting = given.facts
     moves = [facts.move(each) for each in near.moves]
     refunds = [facts.refund(each) for each in near.refunds]
     now = balance.snapshot(op.order, op.payment)
@@ -166,7 +159,7 @@ def _slip(
     limits = policy.currencies.get(op.currency)
     decision = approval.decision(
         plain,
-        reader(op, who, all_given),
+        reader(op, who, given),
         counting,
         room_minor=op.payment.available_minor - waiting,
         requester_tier_max=policy.requester_may_approve_up_to,
@@ -176,7 +169,7 @@ def _slip(
         op=op,
         facts=plain,
         given=counting,
-        all_given=[facts.approval(each) for each in all_given],
+        all_given=[facts.approval(each) for each in given.all],
         checks=near.checks,
         failed_checks=tuple(each.name for each in near.checks if not each.passed),
         claims=claims,
@@ -189,8 +182,10 @@ def _slip(
         room_minor=op.payment.available_minor - waiting,
         lost_answer=sentences.lost_answer(plain.contract),
         decision=decision,
-        stale=_stale(op, plain, last, now, moves, refunds),
+        stale=_stale(op, plain, given, now, moves, refunds),
         can_take_back=op.state == states.AUTHORIZED and who.may(roles.TAKE_BACK),
+        can_withdraw=_can_withdraw(op, who),
+        is_mine=who.person.pk in (op.proposer_id, op.agent_owner_id),
         send_in_seconds=_send_in_seconds(op, who),
         shown_digest=_digest(op, who, now, counting, near),
         earlier_digests=tuple(
@@ -198,6 +193,12 @@ def _slip(
         ),
         since_seen=_moves_since(seen_version, moves, refunds, op.currency),
     )
+
+
+def _can_withdraw(op: Operation, who: Viewer) -> bool:
+    """Before it is sent: its proposer may, and a lead may end anybody's."""
+    mine = op.proposer_id == who.person.pk
+    return op.state in _UNSENT and who.may(roles.WITHDRAW) and (mine or "lead" in who.roles)
 
 
 def _send_in_seconds(op: Operation, who: Viewer) -> int:
@@ -217,33 +218,35 @@ def claim_rows(op: Operation) -> list[ClaimRow]:
     return changes.claim_rows(op.claims, ours, op.currency)
 
 
-def reader(op: Operation, who: Viewer, given: list[Approval]) -> approval.Reader:
-    """How the viewer stands towards a proposal; `given` are its approvals of every round."""
+def reader(op: Operation, who: Viewer, given: Given) -> approval.Reader:
+    """How the viewer stands towards a proposal; a dead approval of theirs is no yes."""
     pk = who.person.pk
     return approval.Reader(
         roles=who.roles,
         own=pk in (op.proposer_id, op.agent_owner_id),
         own_agent=op.agent_id is not None and pk == op.agent_owner_id,
         asked=asked_by(op, who.person),
-        approved_already=any(each.approver_id == pk and each.round == op.round for each in given),
+        approved_already=any(each.approver_id == pk for each in given.counting),
     )
 
 
 def _stale(
     op: Operation,
     plain: OperationFacts,
-    last: list[ApprovalFacts],
+    given: Given,
     now: dict[str, Any],
     moves: list[MoveFacts],
     refunds: list[RefundFacts],
 ) -> Stale | None:
-    if not op.stale_cause or not last:
+    rows = given.ended
+    if not rows:
         return None
-    ended = [each for each in last if each.round == last[-1].round]
+    ended = [facts.approval(each) for each in rows]
     changed, same = changes.diff_rows(ended[-1].shown, now, plain)
     return Stale(
-        cause=sentences.stale_words(op.stale_cause),
+        cause=sentences.stale_words("order_changed" if given.dead else op.stale_cause),
         given=ended,
+        dead=bool(given.dead),
         changed=changed,
         same=changes.unchanged_line(same),
         moves=_moves_since(ended[-1].order_version, moves, refunds, op.currency),

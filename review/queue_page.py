@@ -14,6 +14,7 @@ from django.http import Http404, HttpRequest
 from refunds.domain.errors import Refusal
 from refunds.domain.rejection import REJECTION_CODES
 from refunds.domain.roles import LEAD
+from refunds.ledger import dead_of_waiting
 from refunds.models import Operation
 from refunds.queries import pages, queue
 from review import access, drafts, proposal, queue_rows
@@ -67,7 +68,10 @@ def listed(request: HttpRequest) -> QuerySet[Operation]:
             who = access.viewer(request)
             rows = queue.decided_by(who.person, decided_since(who))
         return queue.before(rows, _id(after)) if after else rows
-    rows = {"stale": queue.stale, "second": queue.half_approved}.get(tab, queue.waiting)()
+    if tab == "second":
+        rows = queue.half_approved(dead_of_waiting())
+    else:
+        rows = queue.stale() if tab == "stale" else queue.waiting()
     if not after:
         return rows
     place, _, last = after.rpartition("~")
@@ -115,7 +119,7 @@ def context(
         "clock": who.clock,
         "tab": tab,
         "counts": counts(request),
-        "tabs": queue.tab_counts(who.person, decided_since(who), _COUNT_MAX),
+        "tabs": queue.tab_counts(who.person, decided_since(who), dead_of_waiting(), _COUNT_MAX),
         "count_max": _COUNT_MAX,
         "decided_days": DECIDED_DAYS,
         "groups": _groups(tab, rows),

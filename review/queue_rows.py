@@ -8,9 +8,10 @@ from uuid import UUID
 
 from refunds.domain import states
 from refunds.models import Operation
-from refunds.queries import around, queue
+from refunds.queries import queue
 from review import facts, proposal
 from review.access import Viewer
+from review.given import given_to
 from review.presenters import approval, changes, waiting
 from review.presenters.facts import ApprovalFacts, OperationFacts
 from review.shown import shown_text
@@ -19,6 +20,7 @@ from review.shown import shown_text
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One proposal of a list. `tickable`: may be approved together with others by this reader.
+    `stale`: it came back, or the order moved past an approval that it has.
 
     `seen_version` is the order version that the proposal was judged on; `handled` says what
     became of it where it no longer waits.
@@ -27,6 +29,7 @@ class Row:
     op: Operation
     facts: OperationFacts
     given: list[ApprovalFacts]
+    stale: bool
     notes: list[str]
     policy: str
     age: str
@@ -62,14 +65,14 @@ def rows(
 ) -> list[Row]:
     """The rows of a page, in its order; as many queries for fifty as for one."""
     ids = [op.pk for op in ops]
-    given = around.approvals_of(ids)
+    given = given_to(ops)
     beside = queue.beside(ids)
     ended = [op.pk for op in ops if op.state in states.ENDED]
     last = queue.last_events(ended) if ended else {}
     made = []
     for op in ops:
         plain = facts.operation(op)
-        counting = proposal.of_round(op, given[op.pk])
+        counting, dead = given[op.pk].facts, given[op.pk].dead_facts
         event = last.get(op.pk)
         reader = proposal.reader(op, who, given[op.pk])
         made.append(
@@ -77,10 +80,12 @@ def rows(
                 op=op,
                 facts=plain,
                 given=counting,
+                stale=bool(op.stale_cause or dead),
                 notes=waiting.approval_notes(
                     plain,
                     counting,
                     who.clock,
+                    dead=dead,
                     own=approval.own_words(plain, reader),
                     earlier=beside[op.pk].earlier,
                     differing=changes.differing(proposal.claim_rows(op)),

@@ -41,6 +41,7 @@ PROPOSE: Final = Act("propose", "propose a refund", (REP, LEAD, OPS, OPS_LEAD))
 APPROVE: Final = Act("approve", "approve it", (LEAD, FINANCE))
 REJECT: Final = Act("reject", "reject it", (LEAD,))
 TAKE_BACK: Final = Act("take_back", "take an approval back", (LEAD,))
+WITHDRAW: Final = Act("withdraw", "withdraw it", (REP, LEAD, OPS, OPS_LEAD))
 NOTE: Final = Act("note", "write a note", (LEAD, OPS, OPS_LEAD, FINANCE, MANAGER))
 CLAIM: Final = Act("claim", "claim a case", (OPS, OPS_LEAD))
 CHECK_NOW: Final = Act("check_now", "ask the provider now", (OPS, OPS_LEAD))
@@ -65,6 +66,7 @@ MATRIX: Final = (
     APPROVE,
     REJECT,
     TAKE_BACK,
+    WITHDRAW,
     NOTE,
     CLAIM,
     CHECK_NOW,

@@ -9,9 +9,10 @@ from uuid import UUID
 
 from refunds.domain.errors import Refusal
 from refunds.models import Operation
-from refunds.queries import around, queue
+from refunds.queries import queue
 from review import facts, intent, proposal
 from review.access import Viewer
+from review.given import given_to
 from review.intent import Hidden
 from review.presenters import approval, waiting
 from review.presenters.facts import OperationFacts
@@ -143,7 +144,7 @@ def review(ticks: Sequence[Tick], who: Viewer) -> Review:
     found = queue.these(tick.id for tick in ticks)
     known = [(tick, found[tick.id]) for tick in ticks if tick.id in found]
     _require_one_kind([op for _, op in known])
-    given = around.approvals_of([op.pk for _, op in known])
+    given = given_to([op for _, op in known])
     wanted, left_out = [], []
     for tick, op in known:
         plain = facts.operation(op)

@@ -13,10 +13,12 @@ from django.urls import reverse
 from reconciliation.models import Case
 from refunds.domain import states
 from refunds.domain.roles import LEAD
+from refunds.ledger import dead_of_waiting
 from refunds.models import Operation
-from refunds.queries import around, pages, queue
-from review import facts, proposal
+from refunds.queries import pages, queue
+from review import facts
 from review.access import Viewer
+from review.given import given_to
 from review.presenters import approval, rows, waiting
 from review.presenters.facts import OperationFacts
 from review.presenters.sentences import stale_words
@@ -52,20 +54,23 @@ class Line:
 
 def to_approve(who: Viewer) -> list[Line]:
     found = list(
-        queue.waiting_for(who.person, only_with_finance=LEAD not in who.roles)[: BLOCK_ROWS + 1]
+        queue.waiting_for(who.person, dead_of_waiting(), only_with_finance=LEAD not in who.roles)[
+            : BLOCK_ROWS + 1
+        ]
     )
-    given = around.approvals_of([op.pk for op in found])
+    given = given_to(found)
     lines = []
     for op in found:
         plain = facts.operation(op)
-        counting = proposal.of_round(op, given[op.pk])
+        counting, dead = given[op.pk].facts, given[op.pk].dead_facts
         lines.append(
             _line(
                 op,
                 plain,
                 who,
                 why=_reason(plain),
-                notes=waiting.approval_notes(plain, counting, who.clock),
+                flag="stale" if op.stale_cause or dead else "",
+                notes=waiting.approval_notes(plain, counting, who.clock, dead=dead),
                 by_small=approval.policy_word(plain, counting),
             )
         )

@@ -13,7 +13,13 @@ from refunds.ledger.door import (
 )
 from refunds.ledger.lapse import back_to_waiting, expire, lapse
 from refunds.ledger.orders import book, bump, hold_again, mark_frozen, release
-from refunds.ledger.siblings import Sibling, moved_unexplained, siblings_of
+from refunds.ledger.siblings import (
+    Sibling,
+    dead_of_waiting,
+    moved_unexplained,
+    siblings_of,
+    unexplained,
+)
 
 __all__ = [
     "DISPATCHER",
@@ -28,6 +34,7 @@ __all__ = [
     "book",
     "bump",
     "claim",
+    "dead_of_waiting",
     "expire",
     "hold_again",
     "lapse",
@@ -38,4 +45,5 @@ __all__ = [
     "release",
     "siblings_of",
     "transition",
+    "unexplained",
 ]

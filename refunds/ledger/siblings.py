@@ -7,10 +7,12 @@ amounts to, and so does the reservation of a refund that nobody was shown.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection
+from django.db.models.expressions import RawSQL
 
 from refunds.domain import states
 from refunds.models import Operation
@@ -47,19 +49,31 @@ EXPLAINED = """r.version = c.order_version + (
                WHERE s.id = m.operation_id AND s.amount_minor = m.amount_minor)))"""
 
 _UNEXPLAINED = """
-SELECT EXISTS (
-  SELECT FROM operation o
-  JOIN orders r ON r.id = o.order_id
-  JOIN approval c ON c.operation_id = o.id AND c.round = o.round AND c.fingerprint = o.fingerprint
-  WHERE o.id = %s AND NOT (/*explained*/))
+SELECT c.id FROM operation o
+JOIN orders r ON r.id = o.order_id
+JOIN approval c ON c.operation_id = o.id AND c.round = o.round AND c.fingerprint = o.fingerprint
+WHERE /*these*/ AND NOT (/*explained*/)
 """.replace("/*explained*/", EXPLAINED)
 
 
-def moved_unexplained(operation_id: UUID) -> bool:
-    """Whether an approval of the round does not explain how the order moved since it was given.
+def dead_of_waiting() -> RawSQL:
+    """Ids of the approvals of waiting proposals that count no longer, as a subquery."""
+    these = f"o.state = '{states.AWAITING_APPROVAL}'"
+    return RawSQL(_UNEXPLAINED.replace("/*these*/", these), [])  # noqa: S611 - SQL of our own
+
+
+def unexplained(operation_ids: Collection[UUID]) -> frozenset[int]:
+    """Ids of the approvals of the round that do not explain how their order moved since.
 
     Each approval by its own list. One statement: version and log are of one moment.
     """
+    if not operation_ids:
+        return frozenset()
     with connection.cursor() as cursor:
-        cursor.execute(_UNEXPLAINED, [operation_id])
-        return bool(cursor.fetchone()[0])
+        cursor.execute(_UNEXPLAINED.replace("/*these*/", "o.id = ANY(%s)"), [list(operation_ids)])
+        return frozenset(row[0] for row in cursor.fetchall())
+
+
+def moved_unexplained(operation_id: UUID) -> bool:
+    """Whether an approval of the round does not explain how the order moved since it was given."""
+    return bool(unexplained([operation_id]))

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.expressions import RawSQL
 
 from refunds.domain import states
 from refunds.models import Approval, Event, Operation, Person, Proposal
@@ -32,18 +33,23 @@ def stale() -> QuerySet[Operation]:
     return waiting().exclude(stale_cause="").order_by("stale_cause", "due_at", "pk")
 
 
-def half_approved() -> QuerySet[Operation]:
-    """Those of `waiting` that somebody approved in this round: another person must, too."""
-    given = Approval.objects.filter(operation=OuterRef("pk"), round=OuterRef("round"))
-    return waiting().filter(Exists(given))
+def half_approved(dead: RawSQL) -> QuerySet[Operation]:
+    """Those of `waiting` that somebody approved in this round: another person must, too.
+
+    `dead` selects the approvals that count no longer (the ledger's `dead_of_waiting`).
+    """
+    return waiting().filter(Exists(_counting(dead)))
 
 
-def waiting_for(person: Person, *, only_with_finance: bool) -> QuerySet[Operation]:
+def _counting(dead: RawSQL) -> QuerySet[Approval]:
+    of_round = Approval.objects.filter(operation=OuterRef("pk"), round=OuterRef("round"))
+    return of_round.exclude(pk__in=dead)
+
+
+def waiting_for(person: Person, dead: RawSQL, *, only_with_finance: bool) -> QuerySet[Operation]:
     """Of `waiting`, what this person may still decide: not theirs or their agent's, and not yet
-    approved by them in this round. `only_with_finance`: those that finance must sign too."""
-    signed = Approval.objects.filter(
-        operation=OuterRef("pk"), round=OuterRef("round"), approver=person
-    )
+    approved by them in this round (`dead` as above). `only_with_finance`: those that finance must sign too."""
+    signed = _counting(dead).filter(approver=person)
     found = waiting().exclude(proposer=person).exclude(agent_owner=person).filter(~Exists(signed))
     return found.filter(tier=3) if only_with_finance else found
 
@@ -127,10 +133,10 @@ class TabCounts:
     everything: int
 
 
-def tab_counts(person: Person, since: UUID, count_max: int) -> TabCounts:
+def tab_counts(person: Person, since: UUID, dead: RawSQL, count_max: int) -> TabCounts:
     """The counts of the tabs that nothing else counts, in one query that reads few rows."""
     parts = [
-        half_approved().order_by()[:count_max],
+        half_approved(dead).order_by()[:count_max],
         decided_by(person, since)[:count_max],
         everything()[:count_max],
     ]

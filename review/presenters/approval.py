@@ -48,19 +48,26 @@ def decision(
     why = _why_not(op, reader, earlier, room_minor, requester_tier_max)
     return Decision(
         may_approve=not why,
-        may_reject="lead" in reader.roles,
+        # Whoever asked for it themselves calls it off; turning it down is another's word.
+        may_reject="lead" in reader.roles and (reader.own_agent or not reader.own),
         why_not=why,
         note=_quorum_note(op, earlier, tier1_max_minor, asked=reader.asked),
         tick=op.possible_repeat,
     )
 
 
-def own_words(op: OperationFacts, reader: Reader) -> str:
-    """MC-03 where the reader or their agent proposed it; empty otherwise."""
+def own_words(op: OperationFacts, reader: Reader, room_minor: int | None = None) -> str:
+    """MC-03 where the reader or their agent proposed it; empty otherwise.
+
+    What keeps everybody from approving it stands in the place of who else can. `room_minor`: what
+    is left to refund; None for what the payment itself has left.
+    """
     if not reader.own:
         return ""
     by = f"your agent {op.proposer}" if reader.own_agent else "you"
-    return f"You cannot approve this: it was proposed by {by}. Any other support lead can."
+    room = op.available_minor if room_minor is None else room_minor
+    others = _in_the_way(op, room) or "Any other support lead can."
+    return f"You cannot approve this: it was proposed by {by}. {others}"
 
 
 def why_not_together(op: OperationFacts, reader: Reader, now: datetime) -> str:
@@ -94,7 +101,7 @@ def _why_not(
     requester_tier_max: int,
 ) -> str:
     if reader.own:
-        return own_words(op, reader)
+        return own_words(op, reader, room_minor)
     if reader.asked and op.tier > requester_tier_max:
         return (
             "You cannot approve this: it was asked for by you, and it needs"
@@ -105,6 +112,11 @@ def _why_not(
         return f"You can read this but not approve it. It needs the role {wanted}."
     if reader.approved_already:
         return "You approved this already; it waits for another person."
+    return _in_the_way(op, room_minor)
+
+
+def _in_the_way(op: OperationFacts, room_minor: int) -> str:
+    """What keeps everybody from approving it now; empty where nothing does."""
     if op.frozen:
         return f"Order {op.order_ref} is frozen by a person: nothing on it can be approved."
     if op.payment_state != "captured":

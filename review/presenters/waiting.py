@@ -19,19 +19,22 @@ def approval_notes(
     given: list[ApprovalFacts],
     clock: Clock,
     *,
+    dead: Sequence[ApprovalFacts] = (),
     own: str = "",
     earlier: int = 0,
     differing: Sequence[str] = (),
 ) -> list[str]:
     """The lines under the reason in the approvals queue, the most pressing first.
 
-    `earlier`: refunds of the order that happened or may have; `differing`: MC-09 sentences.
+    `dead`: approvals that the order moved past; `earlier`: refunds of the order that happened or
+    may have; `differing`: MC-09 sentences.
     """
     if op.state != AWAITING_APPROVAL:
         return ["Possible repeat of an earlier refund"] if op.possible_repeat else []
     notes = []
     if op.stale_cause:
         notes.append(f"Stale: {stale_words(op.stale_cause)}")
+    notes.extend(f"Stale: {counts_no_longer(each)}" for each in dead)
     if own:
         notes.append(own)
     if given:
@@ -47,6 +50,11 @@ def approval_notes(
         room = display(max(op.available_minor, 0), op.currency)
         notes.append(f"Only {room} is still refundable")
     return notes
+
+
+def counts_no_longer(gone: ApprovalFacts) -> str:
+    """What is said of an approval that the order moved past."""
+    return f"{gone.approver}’s approval was for version {gone.order_version} and no longer counts"
 
 
 def _first_of_two(op: OperationFacts, given: list[ApprovalFacts], clock: Clock) -> str:

@@ -16,9 +16,20 @@ from refunds.consent import Shown, came_first
 from refunds.domain.rejection import OTHER
 from refunds.ledger import lock
 from refunds.queries import pages
-from review import access, intent, proposal, queue_page, queue_poll, queue_rows, roles, step_up
+from review import (
+    access,
+    facts,
+    intent,
+    proposal,
+    queue_page,
+    queue_poll,
+    queue_rows,
+    roles,
+    step_up,
+)
 from review.intent import Hidden, Pressed
 from review.paging import whole
+from review.presenters import waiting
 
 
 @require_GET
@@ -69,7 +80,12 @@ def _approve(request: HttpRequest, operation_id: UUID, hidden: Hidden) -> dict[s
         ),
     )
     _require_same(seen, hidden)
-    return {"act": "approve", "complete": approved.complete, "state": approved.operation.state}
+    return {
+        "act": "approve",
+        "complete": approved.complete,
+        "state": approved.operation.state,
+        "dead": [waiting.counts_no_longer(facts.approval(each)) for each in approved.dead],
+    }
 
 
 @require_POST

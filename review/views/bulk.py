@@ -14,8 +14,9 @@ from refunds import approvals as verbs
 from refunds.consent import Shown
 from refunds.domain.errors import Refusal
 from refunds.ledger import lock
-from refunds.queries import around, pages
+from refunds.queries import pages
 from review import access, batch, proposal, queue_page, roles, ticked
+from review.given import given_to
 from review.intent import Hidden, Pressed
 from review.models import Intent
 from review.presenters import approval
@@ -93,7 +94,7 @@ def _approve_one(request: HttpRequest, tick: ticked.Tick) -> dict[str, Any]:
         raise Refusal("not_found", "There is no such proposal.", status=404)
     lock(tick.id)
     seen = proposal.slip(pages.operation(tick.id) or found, who)
-    given = around.approvals_of([tick.id])[tick.id]
+    given = given_to([seen.op])[tick.id]
     # The verb's own refusals name more than ours, so it speaks first; all is one transaction.
     approved = verbs.approve(
         tick.id,
