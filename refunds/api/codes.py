@@ -101,14 +101,10 @@ CODES: Final[dict[str, Code]] = {
     "no_answer": Code(0, "Sent, and nothing came back. Ask for the status later.", STDIO),
 }
 
-# What an error may advise that names no refund, beside the words that results have.
-ERROR_ACTIONS: Final = {
-    "correct_and_repeat": "Nothing was recorded. Correct what `what_to_do` says and call again.",
-    "repeat_later": "Repeat the very same call, with the same ids, after `retry_after_seconds`"
-    " (without it, after some seconds).",
+# What only `aftersend-mcp` advises; all else that may be advised is that of results and problems.
+STDIO_ACTIONS: Final = {
     "repeat_same_call": "Only from `aftersend-mcp`: no answer came. Call again with the same"
     " arguments and the two ids that `what_to_do` names.",
-    "tell_a_person": "Only a colleague can change that: the key, its scopes, the agent.",
 }
 
 
@@ -120,9 +116,3 @@ def codes_table() -> str:
         for name, code in CODES.items()
     ]
     return "\n".join(lines)
-
-
-def error_actions_table() -> str:
-    """What an error may advise, as a Markdown table."""
-    rows = [f"| `{name}` | {means} |" for name, means in ERROR_ACTIONS.items()]
-    return "\n".join(["| next_action of an error | means |", "|---|---|", *rows])

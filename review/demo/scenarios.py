@@ -84,7 +84,8 @@ SCENARIOS: Final = (
         account="plain-main",
         happens="The order changes in the shop between the approval and the send.",
         agent_sees="`in_progress`, then `stale`",
-        ends="Nothing was sent; it waits for a person, whose second approval goes through.",
+        ends="Nothing was sent. The demo's approvers let it rest: sign in as `cleo` and approve it,"
+        " and it is sent.",
     ),
     Scenario(
         name="demo-denied",

@@ -14,10 +14,13 @@ import pytest
 from aftersend_mcp import tools
 from pytest_django.live_server_helper import LiveServer
 
+from refunds.api import codes
 from refunds.api.mcp import PATH
 from refunds.models import Operation
+from refunds.queries import results
 from tests import build
 from tests.agents.documentation import FILE, PARTS, written
+from tests.agents.scripted_rest import LOST, scripted
 from tests.cast import Cast
 from tests.flows.door import Door
 
@@ -71,14 +74,79 @@ def test_the_tool_in_python_works_as_it_stands(
     assert wrong["code"] == "amount_format"
 
 
-@pytest.mark.django_db(transaction=True)
-def test_the_tool_in_python_never_says_failed_when_no_answer_comes(tmp_path: Path) -> None:
+CALL_ONCE = TRY_IT.partition("again =")[0] + "print(json.dumps([first]))"
+ASK_ONCE = (
+    "import json, refund_tool;"
+    "print(json.dumps([refund_tool.get_refund('chat-8812', '0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a')]))"
+)
+IDS = {"session_id": "chat-8812", "tool_call_id": "call_17"}
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> Path:
+    """The folder of the tool as it is written down, but without pauses."""
     [code] = blocks("python")
-    (tmp_path / "refund_tool.py").write_text(code.replace("(1, 4, 0)", "(0, 0, 0)"))
-    program = TRY_IT.partition("again =")[0] + "print(json.dumps([first]))"
-    [told] = _run(tmp_path, "http://127.0.0.1:9", "as_key", program)
-    assert (told["outcome"], told["do_not_repeat"]) == ("not_known", True)
+    hurried = code.replace("PAUSES_SECONDS = (1, 4)", "PAUSES_SECONDS = (0, 0)")
+    assert hurried != code
+    (tmp_path / "refund_tool.py").write_text(hurried)
+    return tmp_path
+
+
+@pytest.mark.parametrize("program", [CALL_ONCE, ASK_ONCE])
+def test_the_tool_in_python_says_not_sent_when_no_try_has_left(tool: Path, program: str) -> None:
+    [told] = _run(tool, "http://127.0.0.1:9", "as_key", program)
+    assert (told["outcome"], told["next_action"]) == ("not_sent", "repeat_later")
+    assert "could not be passed on" in told["say"]
+
+
+def test_the_tool_in_python_never_says_failed_when_no_answer_comes(tool: Path) -> None:
+    with scripted() as rest:
+        rest.answers += [LOST, (502, b"<html>Bad gateway</html>"), LOST]
+        [told] = _run(tool, rest.address, "as_key", CALL_ONCE)
+        assert rest.ids() == [tuple(IDS.values())] * 3
+    assert told["outcome"] == "not_known"
+    assert told.items() >= IDS.items()
+    assert "Repeat this very call later" in told["what_to_do"]
     assert "fail" not in told["say"]
+
+
+def test_the_tool_in_python_asks_for_a_status_as_patiently(tool: Path) -> None:
+    with scripted() as rest:
+        rest.answers += [LOST, (503, b"no JSON")]
+        rest.then(200, {"outcome": "succeeded"})
+        [told] = _run(tool, rest.address + "/", "as_key", ASK_ONCE)
+        assert {path for _, path, _ in rest.received} == {
+            "/api/v1/refunds/0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a?session_id=chat-8812"
+        }
+    assert told == {"outcome": "succeeded"}
+
+
+def test_the_tool_in_python_repeats_no_earlier_than_it_is_told(tool: Path) -> None:
+    problem = {"code": "rate_limited", "next_action": "repeat_later", "retry_after_seconds": 60}
+    with scripted() as rest:
+        rest.retry_after = "60"
+        rest.then(429, problem)
+        [told] = _run(tool, rest.address, "as_key", CALL_ONCE)
+        assert len(rest.received) == 1
+    assert told.items() >= (problem | IDS).items()
+    assert told["say"]
+
+
+def test_the_tool_in_python_repeats_what_may_be_repeated_at_once(tool: Path) -> None:
+    with scripted() as rest:
+        rest.retry_after = "0"
+        rest.then(503, {"code": "database_unavailable"})
+        rest.then(201, {"outcome": "awaiting_approval"})
+        [told] = _run(tool, rest.address, "as_key", CALL_ONCE)
+        assert rest.ids() == [tuple(IDS.values())] * 2
+    assert told == {"outcome": "awaiting_approval"}
+
+
+def test_every_code_and_every_advice_is_written_down() -> None:
+    for code in codes.CODES:
+        assert f"| `{code}` |" in TEXT
+    for action in (*results.NEXT_ACTIONS, *results.ERROR_ACTIONS, *codes.STDIO_ACTIONS):
+        assert f"| `{action}` |" in TEXT
 
 
 def _run(folder: Path, address: str, key: str, program: str = TRY_IT) -> list[dict[str, Any]]:

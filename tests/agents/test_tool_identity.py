@@ -78,6 +78,14 @@ def test_a_reused_call_id_is_not_recorded_and_the_way_out_is_one_that_a_model_ma
     assert outcome(door.propose(amount="12.00")) == "awaiting_approval"
 
 
+@pytest.mark.parametrize("odd", [7, "", None, {"id": "toolu_1"}])
+def test_an_id_of_the_host_that_is_no_text_counts_as_not_sent(door: ToolDoor, odd: Any) -> None:
+    first = door.propose({"claudecode/toolUseId": odd})
+    again = door.propose()
+    one_refund(first, again)
+    assert outcome(again) == "awaiting_approval", "the same words are the same call"
+
+
 def test_the_ids_that_an_answer_told_to_send_win_over_the_host(door: ToolDoor) -> None:
     ids = {"session_id": "stdio-1", "tool_call_id": "args.1"}
     first = door.propose(HOST, **ids)

@@ -6,17 +6,18 @@ import json
 import re
 import subprocess
 import sys
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from aftersend_mcp import tools, words
 
 from refunds.api import codes
-from refunds.api.answers import NextAction, Result
+from refunds.api.answers import Result
 from refunds.api.mcp_calls import OrderIn, StatusIn, WithdrawnIn
 from refunds.api.mcp_outputs import FILE, output_schemas
 from refunds.api.schemas import ProposalIn, Strict
 from refunds.proposal import REASON_CODES
+from refunds.queries import results
 from tests.provider_process import ROOT
 
 BY_NAME = {tool.name: tool for tool in tools.TOOLS}
@@ -89,7 +90,8 @@ def test_the_words_for_a_model_say_what_unknown_means() -> None:
 
 
 def test_every_advice_is_one_line_that_a_model_reads() -> None:
-    assert words.NEXT_ACTIONS.keys() == {*get_args(NextAction), *codes.ERROR_ACTIONS}
+    advised = results.NEXT_ACTIONS | results.ERROR_ACTIONS | codes.STDIO_ACTIONS
+    assert words.NEXT_ACTIONS.keys() == advised.keys()
     for name in ("propose_refund", "get_refund_status"):
         read = BY_NAME[name].description or ""
         for action, asks in words.NEXT_ACTIONS.items():

@@ -65,7 +65,12 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
         "A voucher was not taken at checkout.",
     ),
     "goodwill": ("Delivered nine days late.", "Third complaint about the same parcel."),
-    "other": ("The customer paid customs duty that we had promised to carry.",),
+    "other": (
+        "The customer paid customs duty that we had promised to carry.",
+        "The gift wrapping was paid for and left out.",
+        "The recycling fee was charged though the old one was not collected.",
+        "The assembly was booked and nobody came.",
+    ),
 }
 # (label, value, source): facts the shop's own systems hold; their age is the story's
 FACTS: Final = (
