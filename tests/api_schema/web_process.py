@@ -24,10 +24,11 @@ _LIMITS = {"calls_per_minute_max": 1_000_000, "status_calls_max": 1_000_000}
 class WebProcess:
     """`uvicorn config.asgi:application` on a free port; its output is kept for a failure."""
 
-    def __init__(self, database: dict[str, Any]) -> None:
-        """`database` as in Django's settings."""
+    def __init__(self, database: dict[str, Any], *, port: int = 0) -> None:
+        """`database` as in Django's settings; `port` to come up again where another was killed."""
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
             self.port: int = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._folder = tempfile.TemporaryDirectory(prefix="door-")
@@ -55,6 +56,11 @@ class WebProcess:
     def output(self) -> str:
         """What it has written so far: with this log level, only what went wrong."""
         return self._log.read_text(errors="replace")
+
+    def kill(self) -> None:
+        """SIGKILL: it ends where it stands, in the middle of whatever it does."""
+        self._process.kill()
+        self._process.wait()
 
     def stop(self) -> None:
         """End it; a second call changes nothing."""
