@@ -76,7 +76,8 @@ def mint(agent: Agent, *, scopes: list[str], days: int = LIFE_DAYS_MAX) -> tuple
 
 
 def rotate(prefix: str, *, overlap: timedelta) -> tuple[Credential, str]:
-    """A new key with the scopes of an old one, which ends after `overlap` (0 to 7 days).
+    """A new key with the scopes and the length of life of an old one, which ends after `overlap`
+    (0 to 7 days).
 
     Raises Refusal for a key that has ended, or too long an overlap. The old key never lives
     longer than it would have.
@@ -98,10 +99,15 @@ def rotate(prefix: str, *, overlap: timedelta) -> tuple[Credential, str]:
                 status=409,
                 what_to_do="Create a new key.",
             )
-        new = mint(old.agent, scopes=old.scopes)
+        new = mint(old.agent, scopes=old.scopes, days=life_days(old))
         old.expires_at = min(old.expires_at, now + overlap)
         old.save(update_fields=["expires_at"])
     return new
+
+
+def life_days(key: Credential) -> int:
+    """For how many days a key was made, to the nearest: two clocks stamped its life."""
+    return min(max(round((key.expires_at - key.created_at) / timedelta(days=1)), 1), LIFE_DAYS_MAX)
 
 
 def authenticate(bearer: str) -> Credential:
@@ -143,7 +149,7 @@ def _refused(code: str, detail: str) -> Refusal:
         code,
         detail,
         status=401,
-        what_to_do="Ask an admin: for a new key, or to let the agent go on.",
+        what_to_do="Ask an admin for a new key, or to take the agent up again if it was paused.",
     )
 
 

@@ -124,28 +124,28 @@ def _check(snapshot: OrderSnapshot) -> None:
     for refund in snapshot.external_refunds:
         _check_named(refund.provider_refund_ref, "provider_refund_ref")
         check_ref(refund.provider_status, field="provider_status", length_max=32)
-    for payment in snapshot.payments:
+    for place, payment in enumerate(snapshot.payments):
         _check_named(payment.ref, "payment_ref")
         if payment.provider_account not in registry.accounts():
             raise Refusal(
                 "account_unknown",
                 f"{payment.provider_account!r} is not a provider account of this installation.",
                 what_to_do=f"Use one of: {', '.join(sorted(registry.accounts()))}.",
-                field="provider_account",
+                field=f"payments.{place}.provider_account",
             )
         if payment.state not in PAYMENT_STATES:
             raise Refusal(
                 "payment_state_unknown",
                 f"{payment.state!r} is not a payment state.",
                 what_to_do=f"Use one of: {', '.join(PAYMENT_STATES)}.",
-                field="state",
+                field=f"payments.{place}.state",
             )
         if payment.captured_minor < 0 or payment.captured_minor > money.AMOUNT_MINOR_MAX:
             raise Refusal(
                 "amount_too_large" if payment.captured_minor > 0 else "amount_negative",
                 f"captured_minor of {payment.ref} is {payment.captured_minor}.",
                 what_to_do="Send minor units from 0 to 999999999999.",
-                field="captured_minor",
+                field=f"payments.{place}.captured_minor",
             )
 
 

@@ -13,9 +13,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from refunds import doorbell, policies
-from refunds.domain import fingerprint, money, sameness, states
+from refunds import intake_refusals as refusals
+from refunds.domain import fingerprint, sameness, states
 from refunds.domain.contract import allowed
-from refunds.domain.errors import Refusal
 from refunds.domain.judging import judge
 from refunds.intake_facts import gather, take_turns
 from refunds.ledger.opening import open_operation
@@ -55,18 +55,8 @@ def propose(request: ProposalRequest, caller: Caller) -> Proposed:
         except IntegrityError as error:
             if "operation_request" in str(error) or "operation_business_key" in str(error):
                 # The wish exists where this caller may not look: say no more than that.
-                raise _name_taken(request) from error
+                raise refusals.name_taken(request) from error
             raise
-
-
-def _name_taken(request: ProposalRequest) -> Refusal:
-    return Refusal(
-        sameness.SAME_WISH.code,
-        f"{request.request_ref!r} names another refund of this order already.",
-        status=409,
-        what_to_do="Another wish needs another request_ref.",
-        field="request_ref",
-    )
 
 
 def _propose(request: ProposalRequest, caller: Caller) -> Proposed:
@@ -75,7 +65,7 @@ def _propose(request: ProposalRequest, caller: Caller) -> Proposed:
         return call
     order = Order.objects.select_for_update().filter(ref=request.order_ref).first()
     if order is None:
-        raise _order_unknown(request.order_ref)
+        raise refusals.order_unknown(request.order_ref)
     # The twin of this very call may have committed while we waited for the order.
     call = _same_call(request, caller)
     if call is not None:
@@ -123,14 +113,7 @@ def _same_call(request: ProposalRequest, caller: Caller) -> Proposed | None:
     if bytes(known.arguments_digest) == _digest(request, payment_ref):
         done = _was_done(known, request)
         return Proposed(operation=known.operation, outcome="already_done" if done else "same")
-    raise Refusal(
-        sameness.SAME_CALL.code,
-        f"Call {request.tool_call_id} of this session asked for something else before.",
-        status=409,
-        what_to_do="Ask for the status of that operation, or propose under a new tool_call_id.",
-        field="tool_call_id",
-        operation_id=known.operation_id,
-    )
+    raise refusals.call_reused(request, known.operation)
 
 
 def _was_done(call: Proposal, request: ProposalRequest) -> bool:
@@ -158,24 +141,7 @@ def _same_wish(request: ProposalRequest, order: Order, caller: Caller) -> Operat
     )
     if same:
         return known
-    raise Refusal(
-        sameness.SAME_WISH.code,
-        f"{request.request_ref} was asked for as {money.display(known.amount_minor, known.currency)}"
-        f" of payment {known.payment.ref}.",
-        status=409,
-        what_to_do="Ask for the status of that operation; another wish needs another request_ref.",
-        field="request_ref",
-        operation_id=known.pk,
-    )
-
-
-def _order_unknown(ref: str) -> Refusal:
-    return Refusal(
-        "order_unknown",
-        f"There is no order {ref!r}.",
-        what_to_do="Feed the order first (PUT /api/v1/orders/{ref}), then propose.",
-        field="order_ref",
-    )
+    raise refusals.wish_reused(request, known)
 
 
 def _payment(request: ProposalRequest, order: Order, caller: Caller) -> Payment:
@@ -183,28 +149,15 @@ def _payment(request: ProposalRequest, order: Order, caller: Caller) -> Payment:
     payments = [each for each in known if caller.has_account(each.provider_account)]
     if known and not payments:
         # An order of other accounts is answered like one that does not exist.
-        raise _order_unknown(order.ref)
+        raise refusals.order_unknown(order.ref)
     if request.payment_ref is not None:
         payments = [payment for payment in payments if payment.ref == request.payment_ref]
         if not payments:
-            raise Refusal(
-                "payment_unknown",
-                f"Order {order.ref} has no payment {request.payment_ref!r}.",
-                what_to_do="Leave payment_ref out, or send one of the order's payments.",
-                field="payment_ref",
-            )
+            raise refusals.payment_unknown(request.payment_ref, order.ref)
     elif len(payments) > 1:
         payments = [payment for payment in payments if payment.available_minor > 0] or payments
     if len(payments) != 1:
-        code = "payment_ambiguous" if payments else "payment_unknown"
-        raise Refusal(
-            code,
-            f"Order {order.ref} has {len(payments)} payments that could be meant.",
-            what_to_do="Send payment_ref."
-            if payments
-            else "Feed the order's payments first, or use an agent that has the account.",
-            field="payment_ref",
-        )
+        raise refusals.payment_not_one(order.ref, len(payments))
     return payments[0]
 
 
@@ -214,15 +167,7 @@ def _refuse_live_equivalent(request: ProposalRequest, payment: Payment) -> None:
     ).first()
     if live is None or request.currency != payment.currency:
         return
-    raise Refusal(
-        sameness.OPEN_EQUIVALENT.code,
-        f"An equal refund of payment {payment.ref} is not ended: {live.business_key} is"
-        f" {live.state}.",
-        status=409,
-        what_to_do="Ask for the status of that operation. If a second equal refund is wanted,"
-        " propose it with separate_from after the first has ended.",
-        operation_id=live.pk,
-    )
+    raise refusals.equivalent_unresolved(live, payment.ref)
 
 
 def _ended_equivalent(request: ProposalRequest, payment: Payment) -> Operation | None:
@@ -279,12 +224,7 @@ def _separate_from(request: ProposalRequest, order: Order) -> Operation | None:
         return None
     other = Operation.objects.filter(order=order, pk=request.separate_from).first()
     if other is None:
-        raise Refusal(
-            "separate_from_unknown",
-            f"separate_from names no operation of order {order.ref}.",
-            what_to_do="Send the operation_id of the refund this one is separate from.",
-            field="separate_from",
-        )
+        raise refusals.separate_from_unknown(order.ref)
     return other
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal, Optional
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
-NextAction = Literal[
+# As types with names, so that generated clients call them by these.
+type NextAction = Literal[
     "ask_status",
     "stop_and_tell_customer",
     "ask_customer",
@@ -17,8 +18,8 @@ NextAction = Literal[
 ]
 
 
-# What an error may advise that names no refund; a conflict advises as the refund it met.
-ErrorAction = Literal["correct_and_repeat", "repeat_later", "tell_a_person"]
+# What an error may advise besides; a conflict advises as the refund it met.
+type ErrorAction = Literal["correct_and_repeat", "repeat_later"]
 
 
 class Reason(BaseModel):
@@ -62,13 +63,25 @@ class Result(BaseModel):
     amount_minor: int
     currency: str
     provider_refund_ref: str | None
-    possible_repeat: bool
+    possible_repeat: bool = Field(
+        description="A person must say that it is a separate refund: an equal one ended lately,"
+        " separate_from was sent, another refund of the order is in doubt, or the customer had an"
+        " equal one within 24 hours"
+    )
     reasons: list[Reason]
     created_at: str
     as_of: str
-    pending_reason: str | None = Field(None, description="Only with the outcome pending")
-    ask_customer_for: str | None = Field(None, description="Only with next_action ask_customer")
-    until: str | None = Field(None, description="Only with next_action ask_customer")
+    pending_reason: str | None = Field(
+        None, description="Only with the outcome pending: provider_working or needs_customer"
+    )
+    ask_customer_for: str | None = Field(
+        None,
+        description="Only with next_action ask_customer: what is needed; null while we do not know"
+        " it, and a colleague looks it up",
+    )
+    until: str | None = Field(
+        None, description="Only with next_action ask_customer: until when; null while not known"
+    )
 
 
 class Page(BaseModel):
@@ -135,7 +148,7 @@ class OrderRefunds(BaseModel):
 
 
 class Problem(BaseModel):
-    """Every error, RFC 9457. A conflict also carries the fields of the existing operation."""
+    """Every error, RFC 9457."""
 
     type: str
     title: str
@@ -152,6 +165,24 @@ class Problem(BaseModel):
     )
 
 
-PROBLEMS: dict[frozenset[int], Any] = {
-    frozenset({400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503}): Problem
+# `equivalent_unresolved`, `already_sent` and `already_decided` are answered with the refund that
+# was met; a name that was used for something else (`tool_call_reused`, `request_ref_reused`) is
+# not, so that its good news is never read as the answer to another wish.
+_OF_THE_REFUND: Final[dict[str, Any]] = {
+    name: (Optional[field.annotation], Field(None, description=field.description))  # noqa: UP045
+    for name, field in Result.model_fields.items()
+    if name not in Problem.model_fields
 }
+Conflict = create_model(
+    "Conflict",
+    __base__=Problem,
+    __doc__="A 409. Where it met a refund that may be read in place of the one asked for, with"
+    " every field of that result; otherwise only what a problem has.",
+    **_OF_THE_REFUND,
+)
+
+_ANYWHERE: Final = frozenset({400, 401, 403, 404, 405, 422, 429, 500, 503})
+_WITH_BODY: Final = _ANYWHERE | {413, 415}
+READ_PROBLEMS: Final[dict[frozenset[int], Any]] = {_ANYWHERE: Problem}
+PROBLEMS: Final[dict[frozenset[int], Any]] = {_WITH_BODY: Problem, frozenset({409}): Conflict}
+FEED_PROBLEMS: Final[dict[frozenset[int], Any]] = {_WITH_BODY | {409}: Problem}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
-from refunds.api.parsing import malformed
+from refunds.api.forms import from_validation
 from refunds.domain.errors import Refusal
 from refunds.domain.sameness import REUSED_NAMES
 
@@ -27,26 +27,6 @@ RETRY_AFTER_SECONDS = 5
 _NEXT_ACTION: Final = {401: "tell_a_person", 403: "tell_a_person"} | dict.fromkeys(
     (429, 500, 503), "repeat_later"
 )
-_TO_DO: Final = {
-    "field_unknown": "Leave it out; the documentation at /api/docs names every field.",
-    "field_missing": "Send it.",
-    "field_format": "Send it in the documented form, see /api/docs.",
-    "datetime_naive": 'Write instants with a zone, such as "2026-11-29T14:02:03Z".',
-    "text_too_long": "Shorten it; put the long form into the ticket.",
-    "amount_format": 'Send whole minor units (7900), or `amount` as text ("79.00").',
-    "amount_negative": "Send it without a sign.",
-    "amount_too_large": "Send minor units up to 999999999999.",
-}
-_CODE_OF_TYPE: Final = {
-    "extra_forbidden": "field_unknown",
-    "missing": "field_missing",
-    "string_too_long": "text_too_long",
-    "datetime_naive": "datetime_naive",
-}
-_CODE_OF_AMOUNT: Final = {
-    "greater_than_equal": "amount_negative",
-    "less_than_equal": "amount_too_large",
-}
 
 
 def body(refusal: Refusal, existing: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -149,35 +129,6 @@ def method_not_allowed(allowed: str) -> Refusal:
         status=405,
         what_to_do=f"Use one of: {allowed}.",
     )
-
-
-def from_validation(errors: Sequence[Mapping[str, Any]]) -> Refusal:
-    """The first error of a validation, as one of our codes.
-
-    `errors` as ninja lists them: `loc` begins with the source, and for bodies with the parameter.
-    """
-    error = errors[0]
-    source, *path = (str(part) for part in error["loc"])
-    if source == "body":
-        path = path[1:]
-        if not path:
-            return malformed("The body is not a JSON object.")
-    field = ".".join(path)[:200]
-    code = _code(field, str(error["type"]))
-    return Refusal(
-        code,
-        f"{field}: {str(error['msg'])[:300]}",
-        what_to_do=_TO_DO.get(code, _TO_DO["field_format"]),
-        field=field,
-    )
-
-
-def _code(field: str, kind: str) -> str:
-    if kind in _CODE_OF_TYPE:
-        return _CODE_OF_TYPE[kind]
-    if field == "amount" or field.endswith("_minor"):
-        return _CODE_OF_AMOUNT.get(kind, "amount_format")
-    return "field_format"
 
 
 def register(api: NinjaAPI) -> None:

@@ -17,16 +17,10 @@ from pydantic import Field, ValidationError
 
 from refunds import policies
 from refunds.api import auth, errors, room
+from refunds.api.fields import CALL_ID, OperationId, Ref
+from refunds.api.forms import from_validation
 from refunds.api.parsing import read_json
-from refunds.api.schemas import (
-    CALL_ID,
-    WAIT_SECONDS_MAX,
-    OperationId,
-    ProposalIn,
-    Ref,
-    Strict,
-    WithdrawalIn,
-)
+from refunds.api.schemas import WAIT_SECONDS_MAX, ProposalIn, Strict, WithdrawalIn
 from refunds.domain.errors import Refusal
 from refunds.models import Credential, Operation
 from refunds.queries.balances import order_refunds, visible_order
@@ -153,8 +147,8 @@ def _read[T: Strict](shape: type[T], arguments: Mapping[str, Any]) -> T:
         return shape.model_validate(tree)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
-        raise errors.from_validation(
-            [each | {"loc": ("body", "arguments", *each["loc"])} for each in found]
+        raise from_validation(
+            [each | {"loc": ("body", "arguments", *each["loc"])} for each in found], shape
         ) from None
 
 

@@ -20,8 +20,10 @@ def output_schemas() -> dict[str, Any]:
     result = Result.model_json_schema()
     result["properties"]["outcome"]["enum"].append("conflict")
     # Over REST a conflict is a problem with the fields of the refund it met; here it is a result.
-    for name, schema in Problem.model_json_schema()["properties"].items():
+    problem = Problem.model_json_schema()
+    for name, schema in problem["properties"].items():
         result["properties"].setdefault(name, schema)
+    result["$defs"] = problem["$defs"] | result["$defs"]
     return {"result": result, "order": OrderRefunds.model_json_schema()}
 
 

@@ -14,9 +14,16 @@ from pydantic import ValidationError
 
 from refunds import feed
 from refunds.api import errors
-from refunds.api.answers import PROBLEMS, BatchAnswer, OrderAnswer, OrderRefunds
+from refunds.api.answers import (
+    FEED_PROBLEMS,
+    READ_PROBLEMS,
+    BatchAnswer,
+    OrderAnswer,
+    OrderRefunds,
+)
 from refunds.api.auth import AgentRequest, Bearer
 from refunds.api.door import BODY_BYTES_MAX, NDJSON, only
+from refunds.api.forms import from_validation
 from refunds.api.parsing import read_json
 from refunds.api.schemas import OrderIn, OrderLineIn
 from refunds.domain.errors import Refusal
@@ -44,7 +51,7 @@ log = structlog.get_logger(__name__)
     "/orders/{path:order_ref}/refunds",
     operation_id="get_order_refunds",
     auth=Bearer("refund:read"),
-    response={200: OrderRefunds, **PROBLEMS},
+    response={200: OrderRefunds, **READ_PROBLEMS},
     exclude_unset=True,
     summary="An order's balance and refunds",
 )
@@ -66,7 +73,7 @@ def _visible(order_ref: str, agent: Agent) -> VisibleOrder | None:
     "/orders/{path:order_ref}",
     operation_id="put_order",
     auth=Bearer("order:write"),
-    response={(200, 201): OrderAnswer, **PROBLEMS},
+    response={(200, 201): OrderAnswer, **FEED_PROBLEMS},
     summary="Feed one order",
 )
 def put_order(request: AgentRequest, order_ref: str, order: OrderIn) -> Status[dict[str, Any]]:
@@ -102,7 +109,7 @@ def _require_own_accounts(agent: Agent, snapshot: OrderSnapshot) -> None:
     "/orders:batch",
     operation_id="feed_orders",
     auth=Bearer("order:write"),
-    response={200: BatchAnswer, **PROBLEMS},
+    response={200: BatchAnswer, **FEED_PROBLEMS},
     summary="Feed up to 1,000 orders",
     openapi_extra={
         "requestBody": {"required": True, "content": {NDJSON: {"schema": _line_schema()}}},
@@ -112,7 +119,8 @@ def _require_own_accounts(agent: Agent, snapshot: OrderSnapshot) -> None:
 def feed_batch(request: AgentRequest) -> HttpResponse:
     """NDJSON in, one order a line with its `order_ref`; NDJSON out, one result a line.
 
-    Each line is a transaction of its own: a refused line says so and changes nothing.
+    Each line is a transaction of its own: a refused line says so and changes nothing. Generators
+    that know no NDJSON leave this call out: send the lines yourself, or one order at a time.
     """
     only(request)
     if request.content_type != NDJSON:
@@ -143,7 +151,7 @@ def _answers(agent: Agent, lines: list[tuple[int, bytes]]) -> list[dict[str, Any
             created, answer = _feed(agent, ref, order)
             answer |= {"status": 201 if created else 200}
         except Refusal as refusal:
-            answer = errors.body(refusal) | {"order_ref": ref}
+            answer = errors.body(refusal) | {"order_ref": ref or _named(line, refusal)}
         except (OperationalError, InterfaceError):
             away = True
             answer = errors.body(errors.database_unavailable()) | {"order_ref": ref}
@@ -162,6 +170,17 @@ def _order_of(line: bytes) -> OrderLineIn:
         return OrderLineIn.model_validate(read_json(line))
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
-        raise errors.from_validation(
-            [each | {"loc": ("body", "order", *each["loc"])} for each in found]
+        raise from_validation(
+            [each | {"loc": ("body", "order", *each["loc"])} for each in found], OrderLineIn
         ) from None
+
+
+def _named(line: bytes, refusal: Refusal) -> str | None:
+    """The order that a refused line names; None where it is no clean JSON."""
+    if refusal.status == 400:
+        return None
+    try:
+        ref = json.loads(line)["order_ref"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return ref if isinstance(ref, str) else None

@@ -140,7 +140,8 @@ def _unfit(path: str, number: Unfit) -> Refusal:
         return Refusal(
             "amount_fraction",
             f"{path}: {shown} is not a whole number of minor units.",
-            what_to_do='Send a whole number such as 7900, or `amount` as text such as "79.00".',
+            what_to_do="Send a whole number such as 7900"
+            + (', or `amount` as text such as "79.00".' if path == "amount_minor" else "."),
             field=path,
         )
     if minor:

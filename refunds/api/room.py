@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from refunds import intake, withdrawal
 from refunds.api import budget, errors, waiting
+from refunds.domain import sameness
 from refunds.domain.errors import Refusal
 from refunds.models import Credential
 from refunds.proposal import Caller, ProposalRequest
@@ -24,6 +25,7 @@ class Recorded:
     operation_id: UUID
     outcome: str
     rests: bool
+    session_id: str
 
 
 def record(credential: Credential, request: ProposalRequest) -> Recorded:
@@ -33,13 +35,24 @@ def record(credential: Credential, request: ProposalRequest) -> Recorded:
     rests = waiting.at_rest(operation.state, operation.pending_reason, patient=False)
     if not rests:
         waiting.hang_up()
-    return Recorded(operation.pk, proposed.outcome, rests)
+    return Recorded(operation.pk, proposed.outcome, rests, request.session_id)
 
 
 async def outcome(
     credential: Credential, recorded: Recorded, *, wait_seconds: int
 ) -> dict[str, Any]:
-    """The result of a recorded proposal, after a short wait while it is on its way."""
+    """The result of a recorded proposal, after a short wait while it is on its way.
+
+    Repeating a proposal is asking for its status: it counts in the session's budget.
+    """
+    if recorded.outcome == "same":
+        return await status(
+            credential,
+            recorded.operation_id,
+            session_id=recorded.session_id,
+            wait_seconds=0 if recorded.rests else wait_seconds,
+            patient=False,
+        )
     if not recorded.rests:
         await waiting.wait(recorded.operation_id, seconds=wait_seconds, patient=False)
     word = results.ALREADY_DONE if recorded.outcome == results.ALREADY_DONE else None
@@ -55,16 +68,26 @@ def read(credential: Credential, operation_id: UUID, outcome: str | None = None)
 
 
 def existing(credential: Credential, refusal: Refusal) -> dict[str, Any] | None:
-    """The refund that a refusal met, as the result `conflict`; None where it met none."""
+    """The refund that a refusal met, as the result `conflict`; None where it met none.
+
+    None too where a name was used for something else: that refund's good news would be read as
+    the answer to a wish that was never recorded. Raises Refusal 404 for another account's.
+    """
     if not isinstance(refusal.operation_id, UUID):
         return None
-    return read(credential, refusal.operation_id, results.CONFLICT)
+    met = read(credential, refusal.operation_id, results.CONFLICT)
+    return None if refusal.code in sameness.REUSED_NAMES else met
 
 
 async def status(
-    credential: Credential, operation_id: UUID, *, session_id: str | None, wait_seconds: int
+    credential: Credential,
+    operation_id: UUID,
+    *,
+    session_id: str | None,
+    wait_seconds: int,
+    patient: bool = True,
 ) -> dict[str, Any]:
-    """Where a refund stands, at once or as soon as it has ended within `wait_seconds`.
+    """Where a refund stands, at once or as soon as it is at rest within `wait_seconds`.
 
     One call of the session's budget, however long it waits; over the budget the answer comes at
     once and says when to ask again. Raises Refusal 404.
@@ -77,7 +100,7 @@ async def status(
         return results.stopped(answer, left_seconds)
     if not wait_seconds:
         return answer
-    await waiting.wait(operation_id, seconds=wait_seconds, patient=True)
+    await waiting.wait(operation_id, seconds=wait_seconds, patient=patient)
     return await sync_to_async(read)(credential, operation_id)
 
 

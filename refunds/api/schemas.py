@@ -3,68 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    WithJsonSchema,
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from refunds.api.fields import (
+    CALL_ID,
+    AmountMinor,
+    AmountText,
+    Currency,
+    Instant,
+    LooseRef,
+    OperationId,
+    ReasonCode,
+    ReasonText,
+    Ref,
+    RefundMinor,
+    WishRef,
 )
-from pydantic_core import PydanticCustomError
-
 from refunds.domain import money
 from refunds.domain.errors import Refusal
 from refunds.feed import ExternalRefund, OrderSnapshot, PaymentSnapshot
 from refunds.proposal import ProposalRequest
-from refunds.text import check_ref, check_text, parse_instant
+from refunds.text import check_ref, check_text
 
 WAIT_SECONDS_DEFAULT = 8
 WAIT_SECONDS_MAX = 25
 SEQUENCE_MAX = 2**63 - 1
 CLAIM_TEXT_MAX = 500
-CALL_ID = r"^[A-Za-z0-9_.:-]{1,128}$"
-
-
-def _instant(value: Any) -> datetime | None:
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise PydanticCustomError("field_format", "is not text with an ISO 8601 instant")
-    try:
-        return parse_instant(value)
-    except Refusal as refusal:
-        # Its text may hold braces, which pydantic would take for places to fill.
-        raise PydanticCustomError(
-            "datetime_naive" if refusal.code == "datetime_naive" else "field_format",
-            "{detail}",
-            {"detail": refusal.detail},
-        ) from None
-
-
-def _operation_id(value: Any) -> UUID | None:
-    if value is None:
-        return None
-    try:
-        if not isinstance(value, str) or len(value) != 36:
-            raise ValueError
-        return UUID(value)
-    except ValueError:
-        raise PydanticCustomError("field_format", "is not an operation_id") from None
-
-
-Instant = Annotated[
-    datetime, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})
-]
-OperationId = Annotated[
-    UUID, BeforeValidator(_operation_id), WithJsonSchema({"type": "string", "format": "uuid"})
-]
-Ref = Annotated[str, Field(min_length=1, max_length=128)]
-AmountMinor = Annotated[int, Field(ge=0, le=money.AMOUNT_MINOR_MAX)]
+PAGE_MAX = 100
 
 
 class Strict(BaseModel):
@@ -75,6 +42,8 @@ class Strict(BaseModel):
 
 class RequestedBy(Strict):
     """Who wants the refund, as far as the caller knows."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"kind": "customer", "ref": "cus_204"}})
 
     kind: Literal["person", "customer", "system"]
     ref: Ref
@@ -105,22 +74,33 @@ class ProposalIn(Strict):
 
     session_id: str = Field(pattern=CALL_ID)
     tool_call_id: str = Field(pattern=CALL_ID)
-    request_ref: str | None = Field(None, description="Your own name of the wish: return, event")
+    request_ref: WishRef | None = Field(
+        None, description="Your own name of the wish, such as the return's number"
+    )
     requested_by: RequestedBy
     order_ref: Ref
     payment_ref: Ref | None = Field(None, description="May be left out with one payment")
-    amount: str | None = Field(None, description='Decimal text, such as "79.00"')
-    amount_minor: int | None = Field(None, description="Whole minor units, such as 7900")
-    currency: str = Field(description="ISO 4217, capital letters")
-    reason_code: str
-    reason_text: str = ""
-    separate_from: OperationId | None = None
-    ticket_ref: str | None = None
-    run_ref: str | None = None
-    step_ref: str | None = None
-    claims: dict[str, Any] = Field(default_factory=dict, max_length=50)
+    amount: AmountText | None = Field(None, description='Decimal text, such as "79.00"')
+    amount_minor: RefundMinor | None = Field(None, description="Whole minor units, such as 7900")
+    currency: Currency = Field(description="ISO 4217, the currency of the payment")
+    reason_code: ReasonCode = Field(description="The nearest; `other` where none fits")
+    reason_text: ReasonText = Field("", description="In a sentence, for the person who approves")
+    separate_from: OperationId | None = Field(
+        None,
+        description="Only for a second equal refund that is really owed: the first one's"
+        " operation_id. It only flags; a person decides",
+    )
+    ticket_ref: LooseRef | None = Field(None, description="Only where there is a ticket")
+    run_ref: LooseRef | None = Field(None, description="Only where your program names its runs")
+    step_ref: LooseRef | None = Field(None, description="Only where your program names its steps")
+    claims: dict[str, Any] = Field(
+        default_factory=dict,
+        max_length=50,
+        description="What you believe, shown to the approver as unverified. Numbers are whole; a"
+        ' figure with a fraction is text: "1.5"',
+    )
     read_links: list[Annotated[str, Field(max_length=500, pattern=r"^https://[^\s]+$")]] = Field(
-        default_factory=list, max_length=20
+        default_factory=list, max_length=20, description="Pages you read, for the approver"
     )
     wait_seconds: int = Field(WAIT_SECONDS_DEFAULT, ge=0, le=WAIT_SECONDS_MAX)
 
@@ -178,7 +158,7 @@ class ProposalIn(Strict):
 class WithdrawalIn(Strict):
     """Why a wish is withdrawn; may be left out, and so may the whole body."""
 
-    reason: str = Field("", description="At most 500 characters")
+    reason: ReasonText = Field("", description="For the record")
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:

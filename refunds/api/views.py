@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Final
-from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from ninja import Status
+from ninja import Body, Status
 from pydantic import Field
 
 from refunds.api import errors, orders, room
-from refunds.api.answers import PROBLEMS, Page, Result
+from refunds.api.answers import PROBLEMS, READ_PROBLEMS, Page, Result
 from refunds.api.auth import AgentRequest, Bearer
 from refunds.api.door import Door, StrictJson, only
-from refunds.api.schemas import CALL_ID, WAIT_SECONDS_MAX, ProposalIn, WithdrawalIn
+from refunds.api.fields import CALL_ID, OperationId
+from refunds.api.schemas import PAGE_MAX, WAIT_SECONDS_MAX, ProposalIn, WithdrawalIn
 from refunds.domain.errors import Refusal
 from refunds.models import Credential
 from refunds.queries import results
 
 PAGE_DEFAULT = 50
-PAGE_MAX = 100
+NO_REASON: Final = WithdrawalIn()
 LOCATION: Final = {
     "headers": {
         "Location": {
@@ -92,17 +92,17 @@ def _conflict(credential: Credential, refusal: Refusal) -> HttpResponse:
 
 
 @api.get(
-    "/refunds/{uuid:operation_id}",
+    "/refunds/{operation_id}",
     operation_id="get_refund",
     auth=Bearer("refund:read"),
-    response={200: Result, **PROBLEMS},
+    response={200: Result, **READ_PROBLEMS},
     exclude_unset=True,
     summary="Ask what became of a refund",
     tags=["refunds"],
 )
 async def get_refund(
     request: AgentRequest,
-    operation_id: UUID,
+    operation_id: OperationId,
     wait_seconds: Annotated[int, Field(ge=0, le=WAIT_SECONDS_MAX)] = 0,
     session_id: Annotated[str | None, Field(pattern=CALL_ID)] = None,
 ) -> dict[str, Any]:
@@ -119,7 +119,7 @@ async def get_refund(
 
 
 @api.post(
-    "/refunds/{uuid:operation_id}/withdraw",
+    "/refunds/{operation_id}/withdraw",
     operation_id="withdraw_refund",
     auth=Bearer("refund:propose"),
     response={200: Result, **PROBLEMS},
@@ -128,16 +128,17 @@ async def get_refund(
     tags=["refunds"],
 )
 def withdraw(
-    request: AgentRequest, operation_id: UUID, withdrawal: WithdrawalIn | None = None
+    request: AgentRequest,
+    operation_id: OperationId,
+    withdrawal: Annotated[WithdrawalIn, Body()] = NO_REASON,
 ) -> HttpResponse | dict[str, Any]:
     """Takes back what this agent proposed, before it is sent; again is the same result.
 
     After the sending has begun it is 409 `already_sent` with the refund as it stands.
     """
     only(request)
-    reason = withdrawal.reason if withdrawal else ""
     try:
-        return room.withdraw(request.auth, operation_id, reason=reason)
+        return room.withdraw(request.auth, operation_id, reason=withdrawal.reason)
     except Refusal as refusal:
         return _conflict(request.auth, refusal)
 
@@ -146,14 +147,14 @@ def withdraw(
     "/refunds",
     operation_id="list_refunds",
     auth=Bearer("refund:read"),
-    response={200: Page, **PROBLEMS},
+    response={200: Page, **READ_PROBLEMS},
     exclude_unset=True,
     summary="List refunds",
     tags=["refunds"],
 )
 def list_refunds(
     request: AgentRequest,
-    after: UUID | None = None,
+    after: OperationId | None = None,
     limit: Annotated[int, Field(ge=1, le=PAGE_MAX)] = PAGE_DEFAULT,
 ) -> dict[str, Any]:
     """The refunds of the agent's accounts, oldest first."""

@@ -13,6 +13,9 @@ from typing import Any
 from refunds.domain.money import display
 from refunds.domain.policy import Policy
 
+# What a proposer may put right in the wish itself; every other refusal is for a person.
+CORRECTABLE_CHECKS = frozenset({"currency_matches", "within_balance"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalFacts:
@@ -197,8 +200,10 @@ def _within_balance(facts: ProposalFacts) -> Check:
 
 def _repeat_confirmed(facts: ProposalFacts, possible_repeat: bool) -> Check:
     notes = []
-    if facts.separate_from or facts.ended_equivalent:
-        notes.append(f"an equal refund exists ({facts.separate_from or facts.ended_equivalent})")
+    if facts.ended_equivalent:
+        notes.append(f"an equal refund exists ({facts.ended_equivalent})")
+    elif facts.separate_from:
+        notes.append(f"it is said to be separate from another refund ({facts.separate_from})")
     if facts.uncertain_on_order:
         notes.append("another refund of this order has an unknown outcome")
     if facts.equal_for_customer_count:
@@ -239,9 +244,11 @@ def _agent_limits(facts: ProposalFacts, policy: Policy) -> Check:
         return Check("agent_limits", True, "proposed by a person", inputs)
     problems = []
     if facts.amount_minor > policy.agent_per_refund_minor:
-        problems.append(f"above {policy.agent_per_refund_minor} minor units per refund")
+        shown = display(policy.agent_per_refund_minor, facts.currency)
+        problems.append(f"above {shown} for one refund")
     if facts.agent_day_minor + facts.amount_minor > policy.agent_per_day_minor:
-        problems.append(f"above {policy.agent_per_day_minor} minor units per day")
+        shown = display(policy.agent_per_day_minor, facts.currency)
+        problems.append(f"above {shown} for one day")
     if facts.agent_order_count >= policy.agent_per_order_count:
         problems.append(f"{facts.agent_order_count} refunds on this order in 24 h already")
     says = "; ".join(problems) or "within the agent's limits"

@@ -84,10 +84,15 @@ ENDED_EQUIVALENT: Final = Sameness(
 SEPARATE: Final = Sameness(
     name="a separate equal refund",
     key=("payment_ref", "amount_minor", "currency"),
-    scope="after the first has ended, with `separate_from`: its `operation_id`",
+    scope="after the first has ended, with `separate_from`: its `operation_id` (that of an unequal"
+    " refund of the order is taken too, and only flags)",
     status=201,
-    outcome="a new operation with `possible_repeat`: a person must say that it is a separate one",
+    outcome="a new operation with `possible_repeat`: a person must say that it is a separate one."
+    " So it is, without `separate_from`, while another refund of the order is in doubt, or after"
+    " the customer had an equal one within 24 hours",
 )
+# Refused because the name was used for something else: the refund it met is not the one asked for.
+REUSED_NAMES: Final = frozenset({SAME_CALL.code, SAME_WISH.code})
 RULES: Final = (SAME_CALL, SAME_WISH, OPEN_EQUIVALENT, ENDED_EQUIVALENT, SEPARATE)
 
 

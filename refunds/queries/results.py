@@ -16,6 +16,7 @@ from django.db.models import Prefetch, QuerySet
 
 from refunds.domain import states
 from refunds.domain.contract import allowed
+from refunds.domain.judging import CORRECTABLE_CHECKS
 from refunds.domain.rejection import OTHER
 from refunds.domain.say import About, say
 from refunds.domain.sentences import STALE_CAUSES, Told, sentence
@@ -26,18 +27,32 @@ STALE: Final = "stale"
 ALREADY_DONE: Final = "already_done"
 CONFLICT: Final = "conflict"
 STOP: Final = "stop_and_tell_customer"
+CORRECT: Final = "correct_and_propose"
 
 # Everything that a result may advise, and what it means; no other word is ever sent.
 NEXT_ACTIONS: Final = {
     "ask_status": "Ask for the status after `ask_again_after_seconds`. Do not propose again.",
     STOP: "You asked often enough. Stop asking, tell the customer what `say` says, and come back"
     " after `ask_again_after_seconds` if at all.",
-    "ask_customer": "The payment company needs something from the customer. Tell them.",
+    "ask_customer": "The payment company needs something from the customer. Tell the customer"
+    " `say`, and a colleague, who looks up what it is (`ask_customer_for` is null until we know).",
     "done": "Nothing is left to do.",
-    "tell_a_person": "A person must look at it. Tell a colleague; do not propose again.",
-    "correct_and_propose": "Read `reasons`, correct the wish, and propose it as a new call.",
+    "tell_a_person": "A person must look at it. Tell a colleague what `reasons` and `sentence` say;"
+    " propose nothing in its place unless they ask for it.",
+    CORRECT: "Read `reasons` (of an error: `what_to_do`), correct the wish, and"
+    " propose it as a new call. `do_not_repeat` still holds: the same wish is refused again.",
     "propose_again_if_needed": "Nothing was sent. Propose it as a new call if it is still wanted.",
 }
+# Everything that a problem may advise which is not told as a refund, and what it means.
+ERROR_ACTIONS: Final = {
+    "correct_and_repeat": "Nothing was recorded. Do what `what_to_do` says, then call again.",
+    "repeat_later": "Wait as long as `Retry-After` says, then repeat the very same call, with the"
+    " same ids.",
+}
+# Once only a person can find out, asking every minute changes nothing.
+ASK_PEOPLE_SECONDS: Final = 900
+# A lead's no that says what would be right may be answered with a corrected wish.
+CORRECTABLE_REJECTIONS: Final = frozenset({"amount_wrong", "order_wrong"})
 # For an operation whose account is not configured any more.
 UNKNOWN_TARGET_SECONDS: Final = 900
 _IN_DOUBT: Final = (states.SUBMITTING, states.UNKNOWN)
@@ -66,7 +81,7 @@ ADVICE: Final[dict[str, Advice]] = {
     states.RETURNED: Advice("returned", "yes", True, "tell_a_person"),
     states.FAILED: Advice("failed", "no", True, "tell_a_person"),
     states.REJECTED: Advice("rejected", "no", True, "tell_a_person"),
-    states.DENIED: Advice("denied", "no", True, "correct_and_propose"),
+    states.DENIED: Advice("denied", "no", True, "tell_a_person"),
     states.EXPIRED: Advice("expired", "no", False, "propose_again_if_needed"),
     states.WITHDRAWN: Advice("withdrawn", "no", False, "propose_again_if_needed"),
 }
@@ -202,6 +217,23 @@ def _is_stale(operation: Operation) -> bool:
     return operation.state == states.AWAITING_APPROVAL and bool(operation.stale_cause)
 
 
+def _correctable(operation: Operation) -> bool:
+    """Whether the wish itself was wrong and another one in its place may be right.
+
+    Limits, ages, holds and a lead's plain no are not: a model would split or bend the wish.
+    """
+    codes = {each["code"] for each in reasons(operation)}
+    if operation.state == states.DENIED:
+        return bool(codes) and codes <= CORRECTABLE_CHECKS
+    return operation.state == states.REJECTED and codes <= CORRECTABLE_REJECTIONS
+
+
+def _ask_after_seconds(operation: Operation) -> int | None:
+    if operation.state == states.UNKNOWN and _only_people(operation):
+        return ASK_PEOPLE_SECONDS
+    return ADVICE[operation.state].ask_after_seconds
+
+
 def result(operation: Operation, now: datetime, *, outcome: str | None = None) -> dict[str, Any]:
     """The dictionary of the result contract, for an operation of `readable`.
 
@@ -219,9 +251,9 @@ def result(operation: Operation, now: datetime, *, outcome: str | None = None) -
         "sentence": sentence(operation.state, facts, now),
         "say": say(about(operation), now).text,
         "money_may_have_moved": advice.money_may_have_moved,
-        "next_action": advice.next_action,
+        "next_action": CORRECT if _correctable(operation) else advice.next_action,
         "do_not_repeat": advice.do_not_repeat or outcome is not None,
-        "ask_again_after_seconds": advice.ask_after_seconds,
+        "ask_again_after_seconds": _ask_after_seconds(operation),
         "order_ref": operation.order.ref,
         "payment_ref": operation.payment.ref,
         "amount_minor": operation.amount_minor,
@@ -235,7 +267,8 @@ def result(operation: Operation, now: datetime, *, outcome: str | None = None) -
     if operation.state == states.PENDING:
         answer["pending_reason"] = operation.pending_reason
         if facts.needs_customer:
-            # No adapter reads yet what is asked of the customer; the page of the provider says it.
+            # No adapter reads what is asked of the customer; a colleague sees it on the page of
+            # the provider.
             answer |= {"next_action": "ask_customer", "ask_customer_for": None, "until": None}
     return answer
 
@@ -252,7 +285,7 @@ def stopped(answer: dict[str, Any], left_seconds: int) -> dict[str, Any]:
 
 def next_actions_table() -> str:
     """The closed list as a Markdown table, for the documentation."""
-    rows = [f"| `{name}` | {means} |" for name, means in NEXT_ACTIONS.items()]
+    rows = [f"| `{name}` | {means} |" for name, means in (NEXT_ACTIONS | ERROR_ACTIONS).items()]
     return "\n".join(["| next_action | means |", "|---|---|", *rows])
 
 

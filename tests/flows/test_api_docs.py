@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from refunds.proposal import REASON_CODES
 from refunds.queries import results
 
 pytestmark = pytest.mark.django_db
@@ -38,10 +39,46 @@ def test_every_address_is_described_with_its_problems(schema: dict[str, Any]) ->
     for methods in schema["paths"].values():
         for operation in methods.values():
             assert operation["security"] == [{"Bearer": []}]
-            for status in ("400", "401", "403", "404", "409", "413", "415", "422", "429", "503"):
+            for status in ("400", "401", "403", "404", "422", "429", "503"):
                 assert list(operation["responses"][status]["content"]) == [
                     "application/problem+json"
                 ]
+
+
+def test_only_a_call_with_a_body_can_be_refused_for_its_body(schema: dict[str, Any]) -> None:
+    of_bodies = {"409", "413", "415"}
+    for methods in schema["paths"].values():
+        for method, operation in methods.items():
+            told = operation["responses"].keys() & of_bodies
+            assert told == (set() if method == "get" else of_bodies), operation["operationId"]
+
+
+def test_a_conflict_has_a_shape_of_its_own_with_the_refund_that_it_met(
+    schema: dict[str, Any],
+) -> None:
+    shapes = schema["components"]["schemas"]
+    for path in ("/api/v1/refunds", "/api/v1/refunds/{operation_id}/withdraw"):
+        content = schema["paths"][path]["post"]["responses"]["409"]["content"]
+        assert content["application/problem+json"]["schema"]["$ref"].endswith("/Conflict")
+    conflict, result = (shapes[name]["properties"].keys() for name in ("Conflict", "Result"))
+    assert conflict >= result | shapes["Problem"]["properties"].keys()
+    assert set(shapes["Conflict"]["required"]) == set(shapes["Problem"]["required"])
+
+
+def test_a_withdrawals_body_may_be_left_out_and_is_never_null(schema: dict[str, Any]) -> None:
+    body = schema["paths"]["/api/v1/refunds/{operation_id}/withdraw"]["post"]["requestBody"]
+    assert not body.get("required", False)
+    assert "null" not in json.dumps(body)
+
+
+def test_a_proposals_limits_are_described(schema: dict[str, Any]) -> None:
+    fields = schema["components"]["schemas"]["ProposalIn"]["properties"]
+    first = {name: field.get("anyOf", [field])[0] for name, field in fields.items()}
+    assert first["reason_code"]["enum"] == list(REASON_CODES)
+    assert (first["amount_minor"]["minimum"], first["amount_minor"]["maximum"]) == (1, 10**12 - 1)
+    assert first["currency"]["pattern"] == "^[A-Z]{3}$"
+    assert first["reason_text"]["maxLength"] == 500
+    assert {first[name]["maxLength"] for name in ("request_ref", "ticket_ref", "run_ref")} == {128}
 
 
 def test_the_description_refuses_unknown_fields_and_names_every_outcome(
@@ -57,7 +94,8 @@ def test_the_description_refuses_unknown_fields_and_names_every_outcome(
 
 def test_the_list_of_next_actions_is_the_same_everywhere(schema: dict[str, Any]) -> None:
     shapes = schema["components"]["schemas"]
-    assert shapes["Result"]["properties"]["next_action"]["enum"] == list(results.NEXT_ACTIONS)
+    assert shapes["NextAction"]["enum"] == list(results.NEXT_ACTIONS)
+    assert shapes["ErrorAction"]["enum"] == list(results.ERROR_ACTIONS)
     assert {advice.next_action for advice in results.ADVICE.values()} <= results.NEXT_ACTIONS.keys()
     assert {"ask_customer", results.STOP} <= results.NEXT_ACTIONS.keys()
     agents = (Path(__file__).resolve().parents[2] / "docs/agents.md").read_text()

@@ -156,19 +156,33 @@ def test_a_new_key_of_the_same_agent_keeps_the_identity_of_its_calls(door: Door)
     assert (again.status, again.body["operation_id"]) == (200, first.body["operation_id"])
 
 
+# Everything by which a caller could take another refund for the one that it asked for.
+NOT_TOLD_OF_ANOTHER = RESULT_FIELDS - {"operation_id", "outcome", "next_action"}
+
+
 @pytest.mark.parametrize(
-    "changes", [{"amount_minor": 7901}, {"reason_code": "goodwill"}, {"currency": "EUR"}]
+    ("changes", "differs"),
+    [
+        ({"amount_minor": 7901}, ""),
+        ({"currency": "EUR"}, ""),
+        ({"reason_code": "goodwill"}, ": its reason_code is another"),
+    ],
 )
-def test_a_call_id_with_other_arguments_is_a_conflict(door: Door, changes: dict[str, Any]) -> None:
+def test_a_call_id_with_other_arguments_is_told_nothing_of_the_other_refund(
+    door: Door, changes: dict[str, Any], differs: str
+) -> None:
     first = door.propose(tool_call_id="call_x")
     before = books()
     other = door.propose(tool_call_id="call_x", **changes)
     assert (other.status, other.code) == (409, "tool_call_reused")
     assert other.body["operation_id"] == first.body["operation_id"]
-    assert (other.body["outcome"], other.body["next_action"]) == ("conflict", "ask_status")
-    assert other.body["do_not_repeat"] is True
-    assert other.body["sentence"] == first.body["sentence"]
-    assert other.body["amount_minor"] == 7900
+    assert (other.body["outcome"], other.body["next_action"]) == ("conflict", "correct_and_propose")
+    assert not other.body.keys() & NOT_TOLD_OF_ANOTHER
+    assert other.body["detail"] == (
+        "Call call_x of this session asked for something else before: 79.00 USD of payment pi_4821,"
+        f" order 4821. What this one asks for was not recorded{differs}."
+    )
+    assert "propose it as a new call" in other.body["what_to_do"]
     assert books() == before
 
 
@@ -195,6 +209,9 @@ def test_a_request_ref_with_another_amount_is_a_conflict(door: Door) -> None:
     other = door.propose(request_ref="return-17", amount_minor=100)
     assert (other.status, other.code) == (409, "request_ref_reused")
     assert other.body["operation_id"] == first.body["operation_id"]
+    assert other.body["next_action"] == "correct_and_propose"
+    assert not other.body.keys() & NOT_TOLD_OF_ANOTHER
+    assert "return-17 names another refund: 79.00 USD of payment pi_4821" in other.body["detail"]
     assert books() == before
 
 
@@ -249,7 +266,6 @@ def test_what_was_withdrawn_may_be_asked_for_again(door: Door) -> None:
 def test_policy_refuses_with_reasons_and_the_operation_is_kept(door: Door) -> None:
     answer = door.propose(amount_minor=20100)
     assert (answer.status, answer.body["outcome"]) == (201, "denied")
-    assert answer.body["next_action"] == "correct_and_propose"
     codes = [reason["code"] for reason in answer.body["reasons"]]
     assert codes == list(
         PolicyCheck.objects.filter(passed=False).order_by("position").values_list("name", flat=True)
@@ -257,6 +273,52 @@ def test_policy_refuses_with_reasons_and_the_operation_is_kept(door: Door) -> No
     assert "within_balance" in codes
     assert answer.body["sentence"].startswith("Policy refused it: ")
     assert answer.body["ask_again_after_seconds"] is None
+
+
+@pytest.mark.parametrize(
+    ("order", "changes", "failed", "next_action"),
+    [
+        ({}, {"amount_minor": 13000}, {"within_balance"}, "correct_and_propose"),
+        ({}, {"currency": "EUR"}, {"currency_matches"}, "correct_and_propose"),
+        ({"captured_minor": 90_000}, {"amount_minor": 20100}, {"agent_limits"}, "tell_a_person"),
+        ({}, {"amount_minor": 20100}, {"within_balance", "agent_limits"}, "tell_a_person"),
+        ({"state": "disputed"}, {}, {"payment_refundable"}, "tell_a_person"),
+    ],
+)
+def test_only_a_wish_that_was_wrong_itself_is_to_be_corrected(
+    cast: Cast, order: dict[str, Any], changes: dict[str, Any], failed: set[str], next_action: str
+) -> None:
+    build.order("4830", **order)
+    body = Door(cast.echo).propose("4830", **changes).body
+    assert {reason["code"] for reason in body["reasons"]} == failed
+    assert (body["next_action"], body["do_not_repeat"]) == (next_action, True)
+
+
+def test_a_limit_is_told_in_the_money_of_people(door: Door) -> None:
+    build.order("4830", captured_minor=90_000)
+    [reason] = door.propose("4830", amount_minor=20100).body["reasons"]
+    assert reason["says"] == "above 200.00 USD for one refund"
+
+
+@pytest.mark.parametrize(
+    ("code", "next_action"),
+    [("amount_wrong", "correct_and_propose"), ("other", "tell_a_person")],
+)
+def test_a_no_that_names_what_is_wrong_may_be_answered_with_a_corrected_wish(
+    door: Door, cast: Cast, code: str, next_action: str
+) -> None:
+    call = wish()
+    door.send("POST", "/refunds", call)
+    approvals.reject(
+        Operation.objects.get().pk,
+        cast.ben,
+        reason="Only the shipping; please propose that amount.",
+        code=code,
+        version=2,
+    )
+    body = door.send("POST", "/refunds", call).body
+    assert (body["outcome"], body["reasons"][0]["code"]) == ("rejected", code)
+    assert (body["next_action"], body["do_not_repeat"]) == (next_action, True)
 
 
 def test_claims_of_the_caller_decide_nothing(door: Door) -> None:

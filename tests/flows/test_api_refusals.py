@@ -236,11 +236,88 @@ def test_only_json_is_read(door: Door, content_type: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "", "/refund", "/refunds/", "/refunds/17", "/refunds/17/approve", "/../x"]
+    "path", ["/", "", "/refund", "/refunds/", "/refunds/17/approve", "/refunds/1/2/3", "/../x"]
 )
 def test_other_addresses_are_not_found(door: Door, path: str) -> None:
     answer = door.get(path)
     assert (answer.status, answer.code) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    "spelt", ["17", "xyz", "0190a5c2", "%00", "0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6", "{}" * 16]
+)
+def test_a_badly_formed_operation_id_is_a_wrong_field(door: Door, spelt: str) -> None:
+    for answer in (
+        door.get(f"/refunds/{spelt}"),
+        door.send("POST", f"/refunds/{spelt}/withdraw", {}),
+    ):
+        assert (answer.status, answer.code) == (422, "field_format")
+        assert answer.body["field"] == "operation_id"
+        assert answer.body["what_to_do"].startswith("Send an operation_id of an earlier answer")
+
+
+def test_every_spelling_of_an_operation_id_is_the_same_refund(door: Door) -> None:
+    known = door.propose().body["operation_id"]
+    for spelt in (known, known.upper(), known.replace("-", "")):
+        assert door.get(f"/refunds/{spelt}").body["operation_id"] == known
+        flagged = door.propose(amount_minor=100, separate_from=spelt, request_ref="return-2")
+        assert flagged.body["possible_repeat"] is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "detail", "what_to_do"),
+    [
+        (
+            {"wait_seconds": 99},
+            "wait_seconds is not a whole number from 0 to 25.",
+            "Send a whole number from 0 to 25.",
+        ),
+        (
+            {"requested_by": "cus_204"},
+            'requested_by is not {"kind": "customer", "ref": "cus_204"}.',
+            'Send {"kind": "customer", "ref": "cus_204"}.',
+        ),
+        (
+            {"requested_by": {"kind": "robot", "ref": "x"}},
+            "requested_by.kind is not one of: person, customer, system.",
+            "Send one of: person, customer, system.",
+        ),
+        (
+            {"requested_by": {"kind": "person", "ref": "ada", "approves": True}},
+            "requested_by.approves: there is no such field here.",
+            "Leave it out. The fields are: kind, ref.",
+        ),
+        (
+            {"session_id": "a b"},
+            "session_id is not 1 to 128 of A-Z a-z 0-9 _ . : -.",
+            "Send 1 to 128 of A-Z a-z 0-9 _ . : -.",
+        ),
+        ({"order_ref": ...}, "order_ref is missing.", "Send text of 1 to 128 characters."),
+        ({"claims": []}, "claims is not an object of names and values.", "Send an object of"),
+        ({"read_links": ["x"]}, "read_links.0 is not an https address", "Send an https address"),
+        ({"payment_ref": 7}, "payment_ref is not text of 1 to 128 characters.", "Send text of 1"),
+        (
+            {"amount_minor": "7900"},
+            'amount_minor is not `amount` as text ("79.00"), or `amount_minor` as a whole number',
+            'Send `amount` as text ("79.00"), or `amount_minor` as a whole number (7900).',
+        ),
+    ],
+)
+def test_a_wrong_field_is_told_its_allowed_form_in_our_own_words(
+    door: Door, changes: dict[str, Any], detail: str, what_to_do: str
+) -> None:
+    body = door.propose(**changes).body
+    assert body["detail"].startswith(detail)
+    assert body["what_to_do"].startswith(what_to_do)
+    for word in ("valid dictionary", "Input", "permitted", "RequestedBy", "/api/docs"):
+        assert word not in body["detail"] + body["what_to_do"]
+
+
+def test_an_unknown_order_is_checked_with_the_customer_and_fed_by_nobody_here(door: Door) -> None:
+    body = door.propose("nowhere").body
+    assert "that this caller may see" in body["detail"]
+    assert body["what_to_do"].startswith("Check the number with the customer.")
+    assert "PUT" not in body["what_to_do"]
 
 
 def test_other_methods_are_refused_with_those_that_exist(door: Door) -> None:

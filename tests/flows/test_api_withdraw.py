@@ -134,7 +134,7 @@ def test_a_key_without_the_scope_withdraws_nothing(door: Door, cast: Cast) -> No
         ('{"reason": "\\ud800"}', "", 400, "malformed_json"),
         ('{"reason": "card 4111 1111 1111 1111"}', "", 422, "text_card_number"),
         ("[]", "", 400, "malformed_json"),
-        ("null", "", 200, ""),
+        ("null", "", 400, "malformed_json"),
         ("{", "", 400, "malformed_json"),
         ("", "?force=1", 422, "field_unknown"),
     ],
