@@ -32,6 +32,7 @@ _PER_PERSON_MAX = 100
 # form -> the fields that are kept. Never a tick (it means "I looked"), a password or a code.
 FORMS: Final[Mapping[str, tuple[str, ...]]] = {
     "reject": ("reason", "reason_code"),
+    "withdraw": ("reason",),
     "stop": ("reason",),
     "pause": ("reason",),
     "agent_create": ("name", "owner"),

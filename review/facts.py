@@ -136,6 +136,7 @@ def evidence(row: Evidence) -> EvidenceFacts:
 
 def case(row: Case) -> CaseFacts:
     return CaseFacts(
+        ref=f"C-{row.pk}",
         reasons=tuple(row.reasons),
         because=row.because,
         opened_at=row.opened_at,

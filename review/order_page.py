@@ -182,7 +182,7 @@ def row(op: Operation, who: Viewer) -> RefundRow:
     told = results.told(op)
     return RefundRow(
         op=op,
-        sentence=sentence(op.state, told, who.clock.now),
+        sentence=sentence(op.state, told, who.clock.local_now),
         proposer=told.asked_by,
         approvers=told.approved_by,
         provider_ref=told.provider_refund_ref,

@@ -19,7 +19,7 @@ def _of_object(name: str) -> Callable[[Intent], str]:
 
 
 _PAGES: Final[dict[str, Callable[[Intent], str]]] = {
-    **dict.fromkeys(("approve", "reject", "take_back"), _of_object("operation")),
+    **dict.fromkeys(("approve", "reject", "take_back", "withdraw"), _of_object("operation")),
     **dict.fromkeys(("propose", "freeze", "unfreeze"), _of_object("order")),
     **dict.fromkeys(("stop", "start", "pause", "resume"), _named("sending")),
     **dict.fromkeys(("people_add", "people_change", "people_decide"), _named("people")),

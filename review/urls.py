@@ -23,6 +23,7 @@ from review.views import (
     sign_in,
     status,
     unknown,
+    withdrawing,
 )
 
 register_converter(OrderRef, "order")
@@ -78,6 +79,7 @@ urlpatterns = [
     path("unknown", unknown.queue, name="unknown"),
     path("operations/<uuid:operation_id>", operation.operation, name="operation"),
     path("operations/<uuid:operation_id>/take-back", approvals.take_back, name="take_back"),
+    path("operations/<uuid:operation_id>/withdraw", withdrawing.withdraw, name="withdraw"),
     path("orders", orders.listed, name="orders"),
     path("orders/<order:order_ref>", orders.order, name="order"),
     path("propose/<order:order_ref>", orders.propose, name="propose"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from refunds.domain import states
@@ -50,18 +50,19 @@ STALE_CAUSES: Final = {
 
 
 def sentence(state: str, told: Told, now: datetime) -> str:
-    """One or two plain sentences about where the operation stands at `now`."""
+    """One or two plain sentences about where the operation stands at `now`, in the zone of it."""
     return _BY_STATE[state](told, now)
 
 
 def clock(at: datetime | None, now: datetime) -> str:
-    """An instant for people: "14:02:11 UTC", with the date before it unless that is today."""
+    """An instant for people in the zone of `now`: "14:02:11 UTC", with the date before it unless
+    that is today."""
     if at is None:
         return "an unknown time"
-    at = at.astimezone(UTC)
-    if at.date() == now.astimezone(UTC).date():
-        return f"{at:%H:%M:%S} UTC"
-    return f"{at.day} {at:%b %Y %H:%M:%S} UTC"
+    at = at.astimezone(now.tzinfo)
+    if at.date() == now.date():
+        return f"{at:%H:%M:%S} {at.tzname()}"
+    return f"{at.day} {at:%b %Y %H:%M:%S} {at.tzname()}"
 
 
 def _nothing(told: Told) -> str:

@@ -134,8 +134,9 @@ class EvidenceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFacts:
-    """A case: what waits for a person."""
+    """A case: what waits for a person; `ref` is what it is called by, "C-30"."""
 
+    ref: str
     reasons: tuple[str, ...]
     because: str
     opened_at: datetime

@@ -41,10 +41,11 @@ def _target_seconds(op: OperationFacts) -> int:
 
 
 def case_bar(case: CaseFacts, op: OperationFacts | None, clock: Clock) -> Bar:
-    """The age of the doubt, against the earlier of the account's target and the case's due time."""
-    if op is not None and op.unknown_since and op.settled_at is None:
-        return target_bar(op, clock)
-    return _bar(case.opened_at, case.due_at, clock)
+    """The age of the doubt, or of the case where there is none, against the case's due time: the
+    one that cases are sorted by."""
+    in_doubt = op is not None and op.settled_at is None
+    since = op.unknown_since if op is not None and in_doubt else None
+    return _bar(since or case.opened_at, case.due_at, clock)
 
 
 def _bar(since: datetime, until: datetime, clock: Clock) -> Bar:

@@ -39,6 +39,11 @@ class Clock:
         return at.astimezone(self.zone)
 
     @property
+    def local_now(self) -> datetime:
+        """Now as an instant that carries the reader's zone."""
+        return self.local(self.now)
+
+    @property
     def zone_label(self) -> str:
         """Short name of the reader's zone now: "UTC", "CET"; "+04" where it has no letters."""
         return self.zone_at(self.now)

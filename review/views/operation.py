@@ -17,9 +17,8 @@ from refunds.domain.say import Said, say
 from refunds.domain.sentences import Told as Words
 from refunds.models import Operation
 from refunds.queries import pages, results
-from review import access, case_reads, facts, proposal, roles
+from review import access, case_reads, facts, intent, proposal, roles
 from review.intent import Pressed
-from review.models import Intent
 from review.paging import whole
 from review.presenters import evidence, rows, sentences
 from review.presenters.facts import CaseFacts
@@ -45,41 +44,46 @@ class Told:
 
 @require_GET
 def operation(request: HttpRequest, operation_id: UUID) -> HttpResponse:
-    """The page; `evidence` chooses an item, `done` a press; `since` is a poll (204 or parts)."""
+    """The page; `evidence` chooses an item, `done` a press; `since` is a poll (204 or parts), with
+    `buttons` where the page has any."""
     since = request.GET.get("since")
     if since is not None:
         access.require(request, roles.SEE)
         if since == _mark(pages.version_of(operation_id)):
             return HttpResponse(status=204)
     found = access.operation(request, operation_id, roles.SEE)
-    context = _context(request, found)
+    pressed = intent.pressed_before(request)
     if since is not None:
+        context = _context(request, found, pressed)
         return render(request, "review/operation.html#moved", context | {"oob": True})
-    return render(request, "review/operation.html", context)
+    return page(request, found, pressed)
 
 
-def _context(request: HttpRequest, found: Operation) -> dict[str, Any]:
+def page(request: HttpRequest, found: Operation, pressed: Pressed | None) -> HttpResponse:
+    """The whole page, with what a press led to; a refused press has its own status."""
+    context = _context(request, found, pressed)
+    status = pressed.status if pressed else 200
+    return render(request, "review/operation.html", context, status=status)
+
+
+def _context(request: HttpRequest, found: Operation, pressed: Pressed | None) -> dict[str, Any]:
     who = access.viewer(request)
     told = _told(found, who, whole(request.GET.get("evidence")))
+    has_buttons = told.slip.can_take_back or told.slip.can_withdraw
+    # A poll says whether its page has buttons; only then are they off after a change.
+    polled = "since" in request.GET
     return {
         "clock": who.clock,
         "told": told,
         "slip": told.slip,
         "op": found,
-        "pressed": _pressed(request),
+        "pressed": pressed,
+        "has_buttons": has_buttons,
+        "drew_buttons": request.GET.get("buttons") == "on" if polled else has_buttons,
         "ended": found.state in states.ENDED and told.case is None,
         "url": reverse("operation", args=[found.pk]),
         "sees_status": who.may(roles.SEE_STATUS),
     }
-
-
-def _pressed(request: HttpRequest) -> Pressed | None:
-    try:
-        done = UUID(request.GET.get("done", ""))
-    except ValueError:
-        return None
-    row = Intent.objects.filter(pk=done, person=access.viewer(request).person).first()
-    return Pressed(row=row) if row else None
 
 
 def _told(found: Operation, who: access.Viewer, chosen: int | None) -> Told:
@@ -99,19 +103,26 @@ def _told(found: Operation, who: access.Viewer, chosen: int | None) -> Told:
     case = next((each for each in cases if each.closed_at is None), None)
     return Told(
         slip=slip,
-        sentence=sentences.state_sentence(found.state, _words(trail, slip), who.clock.now),
+        sentence=sentences.state_sentence(found.state, _words(trail, slip), who.clock.local_now),
         said=say(
             results.about_read(found, past.events, slip.failed_checks),
             who.clock.now,
             who.clock.zone,
         ),
-        bar=rows.target_bar(slip.facts, who.clock) if uncertain else None,
+        bar=_bar(slip, case, who) if uncertain else None,
         case=case,
         only_a_person=uncertain and sentences.only_a_person(slip.facts.contract),
         panel=evidence.panel(trail, chosen, settings.LIMITS, who.clock),
         entries=timeline(trail, who.clock),
         mark=_mark((found.version, found.lookup_started, len(past.evidence))),
     )
+
+
+def _bar(slip: proposal.Slip, case: CaseFacts | None, who: access.Viewer) -> rows.Bar:
+    """One due time on the page: the case's, once there is one."""
+    if case is not None:
+        return rows.case_bar(case, slip.facts, who.clock)
+    return rows.target_bar(slip.facts, who.clock)
 
 
 def _mark(numbers: tuple[int, int, int] | None) -> str:

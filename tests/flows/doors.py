@@ -193,6 +193,13 @@ DOORS: Final[dict[str, Door]] = {
     ),
     "approvals/ticked": _press("/approvals/ticked", LEAD, FINANCE),
     "approvals/pressed/<uuid:press>": _page("/approvals/pressed/{foreign_press}", READERS, get=404),
+    "operations/<uuid:operation_id>/withdraw": _act(
+        "/operations/{operation}/withdraw",
+        LEAD,
+        OPS,
+        OPS_LEAD,
+        missing=f"/operations/{_NO_ID}/withdraw",
+    ),
     "propose/<order:order_ref>": Door(
         path="/propose/{order}",
         post=_INCOMPLETE,

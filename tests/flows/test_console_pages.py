@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.cache import cache
 from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from reconciliation import heartbeat, reconciler
+from reconciliation.models import Case
 from refunds import dispatch
 from refunds.domain import states
-from refunds.models import Operation, ProviderRefund
+from refunds.models import Operation, Person, ProviderRefund
 from tests import build
 from tests.browser.stage import Stage
 from tests.cast import Cast
 from tests.flows.console import opened, signed_in, text
+from tests.page import Page
 from tests.provider_process import SandboxProcess
 
 LIST_QUERIES_MAX = 12
@@ -175,6 +179,10 @@ def test_evidence_stands_field_by_field_beside_our_record(
     moved = text(omar.get(f"{address}?since={since}", headers=HTMX))
     assert 'id="status-panel"' in moved
     assert "This operation is now succeeded" in moved
+    assert "The buttons are off" not in moved, "omar has no button here"
+    parts = Page(address, 200, f"<main>{moved}</main>").text
+    assert "none known" not in parts, "the head still names no refund of the provider"
+    assert "Refunded\n79.00 USD" in parts, "the order still has its money"
     page = text(omar.get(address))
     [refund] = provider.refunds("plain-main")
     assert "Match: the provider holds this refund" in page
@@ -249,3 +257,57 @@ def test_every_state_of_the_stage_has_a_page_for_every_reader(
         states.REJECTED,
         states.WITHDRAWN,
     }
+
+
+@pytest.mark.django_db
+def test_a_change_turns_buttons_off_only_where_there_were_some(cast: Cast) -> None:
+    build.order()
+    operation = build.proposed(cast.echo)
+    address = f"/operations/{operation.pk}"
+    for person, off in ((cast.cleo, True), (cast.fay, False)):
+        client = signed_in(person)
+        page = text(client.get(address))
+        poll = page.split(f'hx-get="{address}')[1].split('"')[0].replace("&amp;", "&")
+        Operation.objects.filter(pk=operation.pk).update(version=F("version") + 1)
+        moved = text(client.get(address + poll, headers=HTMX))
+        assert ("The buttons are off" in moved) is off
+        assert "This operation changed at" in moved
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sentence_names_its_times_in_the_readers_zone(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    provider.payment()
+    build.order()
+    operation = build.authorized(cast.echo, cast.ben)
+    assert dispatch.send(str(operation.pk)) == "confirmed"
+    event = operation.events.get(event="confirmed")
+    Person.objects.filter(pk=cast.cleo.pk).update(time_zone="Asia/Kathmandu")
+    local = event.at.astimezone(ZoneInfo("Asia/Kathmandu"))
+    cleo = signed_in(cast.cleo)
+    for page in (f"/operations/{operation.pk}", "/orders/4821"):
+        shown = Page(page, 200, text(cleo.get(page))).text
+        assert f"checked {local:%H:%M:%S} {local.tzname()}" in shown, page
+        assert f"checked {event.at.astimezone(UTC):%H:%M:%S} UTC" not in shown, page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_case_and_its_operation_show_the_one_due_time_that_cases_are_sorted_by(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    provider.payment(account="plain-blind")
+    build.order(account="plain-blind")
+    operation = build.authorized(cast.echo, cast.ben)
+    provider.fault("drop_after_commit", account="plain-blind")
+    dispatch.send(str(operation.pk))
+    Case.objects.create(
+        operation=operation,
+        payment=operation.payment,
+        reasons=["unresolved"],
+        because="Only a person can find out.",
+        due_at=timezone.now() + timedelta(hours=7, seconds=30),
+    )
+    omar = signed_in(cast.omar)
+    for page in ("/unknown", f"/operations/{operation.pk}"):
+        assert "due in 7 h" in text(omar.get(page)), page
