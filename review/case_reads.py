@@ -91,6 +91,14 @@ def cases_of(operation_id: UUID) -> list[Case]:
     )
 
 
+def called(text: str) -> Case | None:
+    """The case of a reference as pages print it: "C-30"."""
+    letter, _, number = text.strip().partition("-")
+    if letter.upper() != "C" or not (number.isascii() and number.isdigit()) or len(number) > 9:
+        return None
+    return Case.objects.select_related("payment__order", "operation").filter(pk=number).first()
+
+
 def open_of(ids: Iterable[UUID]) -> dict[UUID, Case]:
     """The open case of each operation that has one."""
     found = Case.objects.select_related("owner").filter(operation__in=list(ids), closed_at=None)

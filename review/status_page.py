@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from reconciliation.models import Case
 from refunds.domain import states
 from refunds.domain.say import say
-from refunds.models import Evidence, Operation
+from refunds.models import Evidence, Operation, ProviderRefund
 from refunds.queries import orders, results
 from review import case_reads, facts, intent
 from review.access import Viewer
@@ -31,19 +31,21 @@ def one(op: Operation, who: Viewer, case: Case | None, lookup: Evidence | None) 
     return told.told(_refund(op, case, lookup), said, who.clock)
 
 
-def mark(shown: Iterable[Told]) -> str:
+def mark(shown: Iterable[Told], elsewhere: Iterable[ProviderRefund]) -> str:
     """What a poll compares: everything that is on the page."""
     return intent.digest_of(
+        [[each.ref, each.amount_minor, each.provider_status] for each in elsewhere],
         *(
             [str(each.refund.id), each.refund.state, each.said.text, each.missed, each.facts]
             for each in shown
-        )
+        ),
     )[:16]
 
 
 def _refund(op: Operation, case: Case | None, lookup: Evidence | None) -> RefundFacts:
     known = results.told(op)
     contract = facts.contract_of(op.provider_account)
+    plain = facts.case(case) if case else None
     return RefundFacts(
         id=op.pk,
         state=op.state,
@@ -60,6 +62,6 @@ def _refund(op: Operation, case: Case | None, lookup: Evidence | None) -> Refund
         has_lookup=not only_a_person(contract),
         entered_by=known.entered_by,
         because=known.because or "; ".join(each["says"] for each in results.reasons(op)),
-        case=facts.case(case) if case else None,
-        case_ref=f"C-{case.pk}" if case else "",
+        case=plain,
+        case_ref=plain.ref if plain else "",
     )

@@ -5,7 +5,6 @@ The number of queries never grows with the rows, and each list has its own limit
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from uuid import UUID
@@ -18,17 +17,13 @@ from refunds.queries import results, search
 
 OPERATIONS_MAX = 50
 MOVES_MAX = 50
-# Tickets and parts of ids have no index (the table of operations keeps five): they are looked
-# for among the newest refunds only.
-SCANNED_MAX = 10_000
-_PART_OF_AN_ID = re.compile(r"[0-9a-f-]{6,36}", re.ASCII)
 
 
 def listed(text: str = "") -> QuerySet[Order]:
     """Orders, newest first: all of them, or those that a reader may mean by `text`.
 
     Meant are an order or payment by the beginning of its reference, a customer by their whole
-    reference, and among the newest `SCANNED_MAX` refunds one by its ticket or a part of its id
+    reference, and among the newest refunds one by its ticket or a part of its id
     (its beginning or its end, six characters or more).
     """
     text = text.strip()
@@ -37,19 +32,10 @@ def listed(text: str = "") -> QuerySet[Order]:
     if len(text) > search.TEXT_LENGTH_MAX or not text.isprintable():
         return Order.objects.none()
     payments = Payment.objects.filter(ref__startswith=text).values("order_id")
-    newest = Operation.objects.order_by("-pk").values("pk")[:SCANNED_MAX]
-    operations = Operation.objects.filter(_meant(text), pk__in=newest).values("order_id")
+    operations = search.newest_meant(text).values("order_id")
     return Order.objects.filter(
         Q(ref__startswith=text) | Q(customer_ref=text) | Q(pk__in=payments) | Q(pk__in=operations)
     ).order_by("-pk")
-
-
-def _meant(text: str) -> Q:
-    meant = Q(ticket_ref=text)
-    shown = text.removeprefix("op ").removeprefix("…").lower()
-    if _PART_OF_AN_ID.fullmatch(shown):
-        meant |= Q(pk__istartswith=shown) | Q(pk__iendswith=shown)
-    return meant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

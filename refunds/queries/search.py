@@ -1,4 +1,5 @@
-"""Finding an operation, an order or a payment by any of its identifiers, by indexes alone.
+"""Finding an operation, an order or a payment by any of its identifiers, by indexes alone, and
+the newest operations also by what pages print of an id and by their ticket.
 
 No text of people or agents is searched: a reason, a fact or a claim has no index, and a scan of
 them would be a scan of the ledger.
@@ -6,6 +7,7 @@ them would be a scan of the ledger.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -17,6 +19,10 @@ TEXT_LENGTH_MAX = 320  # of the longest identifier, a business key
 GROUP_ROWS_MAX = 20
 # Eight hex digits of a UUIDv7 are its first minute or so: enough to be a prefix, not a list.
 _ID_DIGITS_MIN, _ID_DIGITS = 8, 32
+# Tickets and parts of ids have no index (the table of operations keeps five): they are looked
+# for among the newest refunds only.
+SCANNED_MAX = 10_000
+_PART_OF_AN_ID = re.compile(r"[0-9a-f-]{6,36}", re.ASCII)
 
 type Hit = Operation | Order | Payment
 
@@ -65,6 +71,20 @@ def orders_like(text: str) -> QuerySet[Order]:
     return Order.objects.filter(Q(ref__startswith=text) | Q(customer_ref=text)).order_by("-pk")
 
 
+def newest_meant(text: str) -> QuerySet[Operation]:
+    """Among the newest `SCANNED_MAX` operations those with this ticket, or with this part of an
+    id: its beginning or its end, six characters or more, also as pages print it ("op …4f2a91")."""
+    text = text.strip()
+    if not _may_be_an_identifier(text):
+        return Operation.objects.none()
+    meant = Q(ticket_ref=text)
+    shown = text.removeprefix("op ").lstrip("…. ").lower()
+    if _PART_OF_AN_ID.fullmatch(shown):
+        meant |= Q(pk__istartswith=shown) | Q(pk__iendswith=shown)
+    newest = Operation.objects.order_by("-pk").values("pk")[:SCANNED_MAX]
+    return Operation.objects.filter(meant, pk__in=newest)
+
+
 def _may_be_an_identifier(text: str) -> bool:
     return 0 < len(text) <= TEXT_LENGTH_MAX and text.isprintable()
 
@@ -95,7 +115,9 @@ def _operations(text: str, orders: list[Order], named: list[Hit]) -> list[Operat
     if begun is not None:
         known |= Q(pk__range=begun)
     rows = _operations_shown().filter(known).order_by("-pk")[:GROUP_ROWS_MAX]
-    return list({each.pk: each for each in [*exact, *rows]}.values())
+    meant = newest_meant(text).values_list("pk", flat=True).order_by("-pk")[:GROUP_ROWS_MAX]
+    printed = _operations_shown().filter(pk__in=list(meant)).order_by("-pk")
+    return list({each.pk: each for each in [*exact, *printed, *rows]}.values())
 
 
 def _operations_shown() -> QuerySet[Operation]:

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from refunds import freezing
 from refunds.models import Order
-from refunds.queries import orders, results
+from refunds.queries import orders, results, search
 from review import access, intent, order_page, proposing, roles, status_page
 from review.access import Viewer
 from review.intent import Hidden, Pressed
@@ -48,7 +48,7 @@ def listed(request: HttpRequest) -> HttpResponse:
         "rows": [(order, beside[order.pk]) for order in found],
         "after": after,
         "next": urlencode({"q": text, "after": found[-1].pk}) if more else "",
-        "scanned": orders.SCANNED_MAX,
+        "scanned": search.SCANNED_MAX,
     }
     return render(request, "review/orders.html", context)
 

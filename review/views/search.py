@@ -9,21 +9,25 @@ from django.views.decorators.http import require_GET
 
 from refunds.models import Operation, Order
 from refunds.queries import search as queries
-from review import access, roles
+from review import access, case_reads, roles
 
 
 @require_GET
 def search(request: HttpRequest) -> HttpResponse:
-    """`q` is an operation id, a business key, or a reference of an order, payment or refund.
+    """`q` is an operation id, a business key, or a reference of an order, payment, refund or
+    case; also a ticket, or what pages print of an operation id, of the newest operations.
 
     Whoever may only read the status page is led there with the same text.
     """
     who = access.viewer(request)
     text = request.GET.get("q", "").strip()
     if who.may(roles.SEE_STATUS) and not who.may(roles.SEE):
-        return HttpResponseRedirect(reverse("status", query={"q": text}))
+        return HttpResponseRedirect(reverse("status", query={"order": text}))
     access.require(request, roles.SEE)
+    case = case_reads.called(text)
     found = queries.find(text)
+    if case is not None and found.exact is None:
+        return HttpResponseRedirect(_page_of(case.operation or case.payment))
     if found.exact is not None:
         return HttpResponseRedirect(_page_of(found.exact))
     context = {
@@ -31,6 +35,7 @@ def search(request: HttpRequest) -> HttpResponse:
         "q": text,
         "found": found,
         "rows_max": queries.GROUP_ROWS_MAX,
+        "scanned_max": queries.SCANNED_MAX,
         "length_max": queries.TEXT_LENGTH_MAX,
     }
     return render(request, "review/search.html", context)

@@ -10,17 +10,32 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from refunds.queries import orders
-from review import access, roles, status_page
+from refunds.queries import search as search_queries
+from review import access, case_reads, roles, status_page
 
 
 @require_GET
 def search(request: HttpRequest) -> HttpResponse:
-    """One field, an order's reference; `order` leads to its page or says that there is none."""
+    """One field; `order` leads to the page of the order with this reference, or of the one that
+    a case, a ticket or an operation of this name is about; otherwise it says that there is none."""
     who = access.require(request, roles.SEE_STATUS)
     ref = request.GET.get("order", "").strip()
-    if ref and orders.known(ref) is not None:
-        return HttpResponseRedirect(reverse("order_status", args=[ref]))
+    found = _order_ref(ref) if ref else None
+    if found is not None:
+        return HttpResponseRedirect(reverse("order_status", args=[found]))
     return render(request, "review/status.html", {"clock": who.clock, "ref": ref, "order": None})
+
+
+def _order_ref(text: str) -> str | None:
+    """The order that the text names; None for none, or for several."""
+    if orders.known(text) is not None:
+        return text
+    case = case_reads.called(text)
+    if case is not None:
+        return case.payment.order.ref
+    meant = search_queries.newest_meant(text).values_list("order__ref", flat=True)
+    refs = list(meant.distinct().order_by("order__ref")[:2])
+    return refs[0] if len(refs) == 1 else None
 
 
 @require_GET
@@ -35,13 +50,15 @@ def order_status(request: HttpRequest, order_ref: str) -> HttpResponse:
         raise Http404
     part = orders.operations(found)
     told = status_page.told_of(part.operations, who)
+    elsewhere = orders.elsewhere(found)
     context: dict[str, Any] = {
         "clock": who.clock,
         "ref": order_ref,
         "order": found,
         "told": told,
         "more": part.more,
-        "mark": status_page.mark(told),
+        "elsewhere": elsewhere,
+        "mark": status_page.mark(told, elsewhere),
         "may_propose": who.may(roles.PROPOSE),
     }
     if "since" not in request.GET:

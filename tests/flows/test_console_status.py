@@ -325,3 +325,27 @@ def test_the_forms_that_a_rep_is_drawn_are_search_and_proposing(cast: Cast) -> N
         if form.method == "post"
     }
     assert {action.split("?")[0] for action in drawn} <= {"/sign-out", "/propose/4821"}
+
+
+@pytest.mark.django_db
+def test_money_that_went_another_way_is_on_the_page_and_moves_its_poll(cast: Cast) -> None:
+    build.order(captured_minor=12900)
+    build.proposed(cast.echo)
+    rosa = signed_in(cast.rosa)
+    before = text(rosa.get("/status/4821"))
+    assert "Money that went another way" not in before
+    since = before.split("/status/4821?since=")[1].split('"')[0]
+    build.external_refund("4821", 8000, ref="rf_desk")
+    page = _page(rosa).text
+    assert "80.00 USD, succeeded at the payment company rf_desk" in page
+    assert "promise nothing on top of it" in page
+    assert rosa.get(f"/status/4821?since={since}", headers=HTMX).status_code == 200
+
+
+@pytest.mark.django_db
+def test_an_order_with_only_a_refund_made_elsewhere_does_not_say_that_there_is_none(
+    cast: Cast,
+) -> None:
+    build.order()
+    build.external_refund("4821", 8000)
+    assert "No refund of ours for this order." in _page(signed_in(cast.rosa)).text
