@@ -24,13 +24,14 @@ from review.roles import SEE, Act, may, words_of
 
 
 class Forbidden(Exception):
-    """A visible page or object, and an act this person may not do; already stored."""
+    """An act this person may not do, or with `opening` a page they may not open; already stored."""
 
-    def __init__(self, act: Act) -> None:
+    def __init__(self, act: Act, *, opening: bool) -> None:
         needed = words_of(act.roles)
         super().__init__(
-            f"You can read this but not {act.words}. It needs the role {needed};"
-            f" anybody who is {needed} can do it."
+            f"You cannot open this page. It is for the role {needed}."
+            if opening
+            else f"You can read this but not {act.words}. It needs the role {needed}."
         )
         self.act = act
 
@@ -76,7 +77,7 @@ def require(request: HttpRequest, act: Act, object_ref: str = "") -> Viewer:
     who = viewer(request)
     if not who.may(act):
         refused(who.person, act.name, object_ref or request.path, "role_missing")
-        raise Forbidden(act)
+        raise Forbidden(act, opening=request.method in ("GET", "HEAD"))
     if act.step_up and request.method == "POST":
         step_up.require(request, act.words)
     return who

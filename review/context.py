@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
 from refunds.queries import pages
-from review import access, case_reads, keys, preferences, roles, step_up
+from review import access, case_reads, keys, people, preferences, roles, step_up
 from review.presenters.words import Clock
 
 
@@ -156,9 +156,14 @@ def _admins(request: HttpRequest, here: str) -> list[Item]:
     if not access.viewer(request).may(roles.ADMINISTER):
         return []
     current = here.startswith(("agent", "key_"))
+    waiting = people.waiting_for(access.viewer(request).person)
     return [
         Item(url=reverse("agents"), word="Agents", icon="k-agent", current=current),
         Item(
-            url=reverse("people"), word="People", icon="k-person", current=here.startswith("people")
+            url=reverse("people"),
+            word="People",
+            icon="k-person",
+            current=here.startswith("people"),
+            count=waiting or None,
         ),
     ]

@@ -150,6 +150,12 @@ def open_changes() -> list[RoleChange]:
     )
 
 
+def waiting_for(by: Person) -> int:
+    """How many of them this admin may confirm: neither theirs nor about them."""
+    changes = RoleChange.objects.filter(kind=RoleChange.Kind.CHANGE, decision=None)
+    return changes.exclude(person=by).exclude(proposed_by=by).count()
+
+
 def _require_another(by: Person, person: Person) -> None:
     if by.pk == person.pk:
         raise _own("You cannot change your own roles, nor propose it.")

@@ -11,6 +11,7 @@ from refunds import intake
 from refunds.domain import money
 from refunds.domain.errors import Refusal
 from refunds.domain.roles import REP
+from refunds.domain.sameness import OPEN_EQUIVALENT
 from refunds.models import Operation, Order
 from refunds.proposal import REASON_CODES, Caller, ProposalRequest
 from refunds.queries import orders, results
@@ -19,9 +20,11 @@ from review.access import Viewer
 from review.intent import Hidden
 from review.paging import signed
 from review.presenters.balance import Sum
+from review.presenters.words import state_word
 
 SESSION = "console"
 OTHER_TEXT_LENGTH_MIN = 10
+_NEEDED = (("amount", "no amount was typed"), ("reason_code", "no reason was chosen"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +119,12 @@ def propose(order: Order, who: Viewer, hidden: Hidden, typed: Mapping[str, str])
     chosen = _chosen(sums, typed)
     _require_same(fresh, sums, chosen, who, hidden, typed)
     _require_open(fresh, chosen, who)
-    proposed = intake.propose(
-        _request(fresh, chosen, who, hidden, typed), Caller(person=who.person)
-    )
+    try:
+        proposed = intake.propose(
+            _request(fresh, chosen, who, hidden, typed), Caller(person=who.person)
+        )
+    except Refusal as refusal:
+        raise _for_people(refusal, chosen) from refusal
     op = proposed.operation
     if proposed.outcome == "already_done":
         raise Refusal(
@@ -130,6 +136,23 @@ def propose(order: Order, who: Viewer, hidden: Hidden, typed: Mapping[str, str])
             operation_id=op.pk,
         )
     return {"act": "propose", "operation": str(op.pk), "outcome": proposed.outcome}
+
+
+def _for_people(refusal: Refusal, chosen: Sum) -> Refusal:
+    """An equal refund in the words of a page; an agent's sentence names it by its business key."""
+    live = results.find(UUID(str(refusal.operation_id))) if refusal.operation_id else None
+    if refusal.code != OPEN_EQUIVALENT.code or live is None:
+        return refusal
+    amount = money.display(live.amount_minor, live.currency)
+    return Refusal(
+        refusal.code,
+        f"Not recorded. An equal refund of {amount} on payment {chosen.payment.ref} has not ended:"
+        f" it is {state_word(live.state)}.",
+        status=refusal.status,
+        what_to_do="Look at that one. If the customer is to get the same again, propose it after"
+        " the first has ended.",
+        operation_id=live.pk,
+    )
 
 
 def _chosen(sums: list[Sum], typed: Mapping[str, str]) -> Sum:
@@ -190,6 +213,7 @@ def _require_open(order: Order, chosen: Sum, who: Viewer) -> None:
 def _request(
     order: Order, chosen: Sum, who: Viewer, hidden: Hidden, typed: Mapping[str, str]
 ) -> ProposalRequest:
+    _require_filled(typed)
     by_customer = typed.get("asked_by") == "customer" and bool(order.customer_ref)
     return ProposalRequest(
         session_id=SESSION,
@@ -207,6 +231,19 @@ def _request(
     )
 
 
+def _require_filled(typed: Mapping[str, str]) -> None:
+    """Everything that is missing at once, not one field after the other."""
+    missing = [(field, words) for field, words in _NEEDED if not typed.get(field, "").strip()]
+    if missing:
+        said = " and ".join(words for _, words in missing)
+        raise Refusal(
+            "form_incomplete",
+            f"Not recorded. {said[0].upper()}{said[1:]}.",
+            what_to_do="Fill in what is missing; what you typed is kept below.",
+            field=missing[0][0],
+        )
+
+
 def _amount(chosen: Sum, text: str) -> int:
     payment = chosen.payment
     amount_minor = money.parse_amount(text.strip(), payment.currency)
@@ -222,14 +259,7 @@ def _amount(chosen: Sum, text: str) -> int:
 
 
 def _reason_code(typed: Mapping[str, str]) -> str:
-    code = typed.get("reason_code", "")
-    if not code:
-        raise Refusal(
-            "reason_code_unknown",
-            "Not recorded. No reason was chosen.",
-            what_to_do="Choose what fits best.",
-            field="reason_code",
-        )
+    code = typed["reason_code"]
     if code == "other" and len(typed.get("reason_text", "").strip()) < OTHER_TEXT_LENGTH_MIN:
         raise Refusal(
             "reason_too_short",

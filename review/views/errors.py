@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.template.loader import render_to_string
 
 from review import drafts, request_id
@@ -44,8 +45,9 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def forbidden(request: HttpRequest, says: str) -> HttpResponse:
-    """A visible page and a forbidden act; the sentence names who can."""
-    return _page(request, status=403, title="Not for your role", says=says, do=_recorded(request))
+    """A forbidden act or page, within the console; the sentence names who can."""
+    context = {"says": says, "do": _recorded(request), "request_id": request_id.of(request)}
+    return render(request, "review/forbidden.html", context, status=403)
 
 
 def whom_to_ask(request: HttpRequest, name: str) -> HttpResponse:

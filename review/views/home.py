@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 from reconciliation import heartbeat
 from refunds.domain.roles import REP
 from refunds.queries.numbers import numbers
-from review import access, roles, work
+from review import access, people, roles, work
 from review.access import Viewer
 from review.context import counts
 from review.models import Intent
@@ -31,6 +31,7 @@ def home(request: HttpRequest) -> HttpResponse:
     if not who.may(roles.SEE) and REP not in who.roles:
         return render(request, "review/no_queue.html", {"clock": who.clock})
     blocks = work.blocks(who)
+    changes = people.waiting_for(who.person) if who.may(roles.ADMINISTER) else 0
     if "since" in request.GET:
         return _poll(request, who, blocks)
     context: dict[str, Any] = {
@@ -38,7 +39,8 @@ def home(request: HttpRequest) -> HttpResponse:
         "blocks": blocks,
         "shown": _shown(blocks),
         "total": _total(blocks),
-        "nothing": not any(block.lines or block.failed for block in blocks),
+        "role_changes": changes,
+        "nothing": not changes and not any(block.lines or block.failed for block in blocks),
         "reads_queues": who.may(roles.SEE),
         "checker": rows.checker_line(heartbeat.last_beat(), who.clock),
         "checked_at": heartbeat.last_beat(),

@@ -32,7 +32,12 @@ ILL_FORMED: list[tuple[dict[str, str], str, str]] = [
     ({"amount": "129.01"}, "Only 129.00 USD is still refundable", "amount"),
     ({"amount": "79,00"}, "is not an amount", "amount"),
     ({"amount": "79.001"}, "has 2 digits after the point", "amount"),
-    ({"amount": ""}, "is not an amount", "amount"),
+    ({"amount": ""}, "No amount was typed.", "amount"),
+    (
+        {"amount": " ", "reason_code": ""},
+        "No amount was typed and no reason was chosen.",
+        "amount",
+    ),
     ({"amount": "0"}, "The amount is zero", "amount"),
     ({"reason_code": ""}, "No reason was chosen", "reason_code"),
     ({"reason_code": "other", "reason_text": "no"}, "10 characters or more", "reason_text"),
@@ -97,6 +102,9 @@ def test_an_equal_refund_that_is_open_is_shown_instead_of_a_second_one(cast: Cas
     page = Page("/propose/4821", answer.status_code, text(answer))
     assert page.status == 409
     assert "Nothing has been approved or sent." in page.part("result")
+    assert "An equal refund of 79.00 USD on payment pi_4821 has not ended" in page.part("result")
+    assert "it is awaiting approval." in page.part("result")
+    assert first.business_key not in page.part("result")
     assert f'href="/operations/{first.pk}"' in page.html
     assert page.form("propose-form").values["amount"] == "79.00"
     assert page.form("propose-form").values["reason_text"] == "The jug is cracked."

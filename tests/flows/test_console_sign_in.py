@@ -113,7 +113,8 @@ def test_a_rep_has_a_home_and_no_queue(cast: Cast) -> None:
     for page in PAGES:
         answer = rosa.get(page)
         assert answer.status_code == 403
-        assert "You can read this but not open the queues" in text(answer)
+        assert "You cannot open this page. It is for the role support lead" in text(answer)
+        assert '<nav class="rail"' in text(answer), "the way back is gone"
     assert set(RefusedAct.objects.values_list("person__username", "object_ref", "code")) == {
         ("rosa", page, "role_missing") for page in PAGES
     }

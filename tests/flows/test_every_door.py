@@ -82,7 +82,10 @@ def _wrong(
         return []
     if RefusedAct.objects.count() != before + 1:
         return [f"{method} {path}: 403 without a row in refused_act"]
-    if "You can read this but not" not in text(answer):
+    says = (
+        "You cannot open this page. It is for" if method == "get" else "You can read this but not"
+    )
+    if says not in text(answer):
         return [f"{method} {path}: 403 without saying who can"]
     return []
 

@@ -269,3 +269,18 @@ def test_production_does_not_start_with_a_superuser(cast: Cast, settings: Any) -
 def test_production_does_not_go_without_second_factors(settings: Any) -> None:
     settings.PRODUCTION = True
     assert [found.id for found in checks.second_factor_is_on()] == ["aftersend.E020"]
+
+
+def test_a_change_to_confirm_is_on_the_first_page_and_in_the_menu_of_who_may(cast: Cast) -> None:
+    adam, ava = signed_in(cast.adam), signed_in(cast.ava)
+    assert "Nothing needs you." in text(ava.get("/"))
+    _propose(adam, cast.dora, roles="rep")
+    page = text(ava.get("/"))
+    assert "1 change of roles waits for your confirmation." in page
+    assert "Nothing needs you." not in page
+    assert re.search(r"People</span> <span class=.n.>1<", page)
+    own = text(adam.get("/"))
+    assert "for your confirmation" not in own
+    assert "for your confirmation" not in text(signed_in(cast.cleo).get("/"))
+    _decide(ava)
+    assert "for your confirmation" not in text(ava.get("/"))
