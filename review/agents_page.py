@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from refunds.api.schemas import WAIT_SECONDS_MAX
+from refunds.credentials import life_days
+from refunds.domain.money import display
 from refunds.models import Agent, Credential
 from refunds.providers import registry
 from refunds.queries import agents as queries
@@ -15,9 +17,12 @@ from review import intent
 from review.access import Viewer
 from review.intent import Hidden
 from review.models import AgentAct
+from review.presenters.words import Clock
 
 DAYS: Final = 30
 _ACTS_SHOWN_MAX: Final = 50
+# What an act keeps as an instant, and what a reader calls it.
+_INSTANTS: Final = {"expires_at": "ends", "ends_at": "old one ends"}
 # What the page offers; any length up to 7 days is taken. Seconds, with their words.
 OVERLAPS: Final = (
     (0, "none: the old key ends now"),
@@ -37,6 +42,7 @@ class KeyRow:
     ends_soon: bool
     not_stored: bool
     form: Hidden
+    life_days: int
     revoke_within_seconds: int = WAIT_SECONDS_MAX
 
 
@@ -71,16 +77,25 @@ def page(agent: Agent, who: Viewer) -> Page:
         row=_rows([agent], who.clock.now)[0],
         form=intent.drawn(version=0, shown_digest=agent_digest(agent)),
         waiting=queries.waiting_count(agent),
-        acts=[(act, _words(act)) for act in acts[:_ACTS_SHOWN_MAX]],
+        acts=[(act, _words(act, who.clock)) for act in acts[:_ACTS_SHOWN_MAX]],
     )
 
 
-def _words(act: AgentAct) -> str:
+def _words(act: AgentAct, clock: Clock) -> str:
     """What an act changed: "was plain-main, plain-blind; now plain-main"."""
     return "; ".join(
-        f"{name.replace('_', ' ')} {', '.join(value) if isinstance(value, list) else value}"
+        f"{_INSTANTS.get(name, name).replace('_', ' ')} {_value(name, value, clock)}"
         for name, value in act.detail.items()
     )
+
+
+def _value(name: str, value: object, clock: Clock) -> str:
+    if isinstance(value, list):
+        return ", ".join(value)
+    if name not in _INSTANTS:
+        return str(value)
+    at = datetime.fromisoformat(str(value))
+    return f"{clock.minutes(at)} {clock.zone_at(at)}"
 
 
 def _rows(found: list[Agent], now: datetime) -> list[Row]:
@@ -114,6 +129,7 @@ def _key_row(key: Credential, now: datetime, *, not_stored: bool) -> KeyRow:
         ends_soon=not ended and key.expires_at - now <= timedelta(days=7),
         not_stored=not_stored and not ended,
         form=intent.drawn(version=0, shown_digest=key_digest(key)),
+        life_days=life_days(key),
     )
 
 
@@ -126,6 +142,11 @@ def key_digest(key: Credential) -> str:
     """What a form about the key stands on."""
     revoked = key.revoked_at.isoformat() if key.revoked_at else ""
     return intent.digest_of(key.prefix, key.expires_at.isoformat(), revoked)
+
+
+def in_each(minor: int, currencies: Collection[str]) -> str:
+    """A limit in minor units as it reads in each currency: "200.00 EUR or 20000 JPY"."""
+    return " or ".join(display(minor, code) for code in sorted(currencies))
 
 
 def accounts(ticked: Collection[str]) -> list[tuple[str, bool]]:

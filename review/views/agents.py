@@ -30,12 +30,15 @@ def _list(request: HttpRequest, pressed: Pressed | None) -> HttpResponse:
     rows = agents_page.rows(who, everybodys=admin)
     if not rows and not admin:
         access.require(request, roles.ADMINISTER)
+    limits = policies.current()
     context = {
         "clock": who.clock,
         "rows": rows,
         "admin": admin,
         "form": intent.drawn(version=0, shown_digest=""),
-        "limits": policies.current(),
+        "limits": limits,
+        "per_refund": agents_page.in_each(limits.agent_per_refund_minor, limits.currencies),
+        "per_day": agents_page.in_each(limits.agent_per_day_minor, limits.currencies),
         "accounts": agents_page.accounts(request.POST.getlist("accounts")),
         "pressed": pressed,
         "typed": request.POST,

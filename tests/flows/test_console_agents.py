@@ -117,6 +117,26 @@ def test_both_keys_work_in_the_overlap_and_only_the_new_one_after_it(
     assert made.scopes == old.credential.scopes
 
 
+def test_a_rotated_key_lives_as_long_as_its_old_one_was_made_for(cast: Cast) -> None:
+    key, _ = credentials.mint(cast.echo, scopes=["refund:read"], days=30)
+    adam = signed_in(cast.adam)
+    page = text(adam.get(f"/agents/{cast.echo.pk}"))
+    assert "with the same scopes for 30 days, as long as this one was made for" in page
+    new = _made(_press(adam, cast.echo, f"keys/{key.prefix}/rotate", overlap="600"))
+    made = Credential.objects.get(prefix=new[3:11])
+    assert round((made.expires_at - made.created_at) / timedelta(days=1)) == 30
+    trail = text(adam.get(f"/agents/{cast.echo.pk}")).split("Who did what")[1]
+    assert made.expires_at.isoformat()[:13] not in trail
+    assert f"ends {made.expires_at.day} {made.expires_at:%b}" in trail
+
+
+def test_limits_and_states_are_named_as_people_and_agents_read_them(cast: Cast) -> None:
+    page = text(signed_in(cast.adam).get("/agents"))
+    assert "minor units" not in page
+    assert re.search(r"\d+\.\d\d EUR or ", page)
+    assert "<dt>awaiting_approval</dt>" in page
+
+
 def test_a_rotation_never_lengthens_a_life_and_overlaps_for_seven_days_at_most(cast: Cast) -> None:
     key, _ = credentials.mint(cast.echo, scopes=["refund:read"], days=1)
     adam = signed_in(cast.adam)
