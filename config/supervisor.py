@@ -36,12 +36,15 @@ def main() -> int:
         (database.cluster / "postmaster.pid", str(database.cluster)),
         (bell.pid_file, str(bell.socket)),
     ]
+    print("Starting. The line “Open http://…” comes when the console listens.", flush=True)
     try:
         with Supervisor(run_dir, root=ROOT, pid_files=pid_files) as demo:
             _prepare(demo, run_dir)
             _ensure_servers(demo, database, bell)
             _start(demo)
-            print(f"\nAftersend runs at {demo.address} after {time.monotonic() - began:.1f} s.")
+            print(
+                f"\nOpen {demo.address}: Aftersend listens after {time.monotonic() - began:.1f} s."
+            )
             print("Sign in with a name and password printed above; Ctrl-C stops.", flush=True)
             demo.watch()
             print("\nStopping; work in progress may finish. Ctrl-C again ends it at once.")

@@ -126,14 +126,15 @@ def ensure_wishes(
     for number, wish in enumerate(WISHES, 1):
         agent = agents.get(wish.by)
         caller = intake.Caller(agent=agent) if agent else intake.Caller(person=people[wish.by])
-        proposed = intake.propose(_request(wish, number), caller)
+        proposed = intake.propose(_request(wish, number, has_run=agent is not None), caller)
         if proposed.outcome == "created":
             _follow(wish, proposed.operation, people, control)
             made.append(proposed.operation)
     return made
 
 
-def _request(wish: Wish, number: int) -> intake.ProposalRequest:
+def _request(wish: Wish, number: int, *, has_run: bool) -> intake.ProposalRequest:
+    """`has_run`: an agent asks, in a step of a run of its own; a person has none."""
     sale = _SALES[wish.order]
     return intake.ProposalRequest(
         session_id=SESSION,
@@ -146,8 +147,8 @@ def _request(wish: Wish, number: int) -> intake.ProposalRequest:
         requested_by_kind="customer",
         requested_by_ref=f"cus_{200 + SALES.index(sale) + 1}",
         ticket_ref=f"T-{20900 + number}",
-        run_ref=f"run-{5500 + number}",
-        step_ref="3",
+        run_ref=f"run-{5500 + number}" if has_run else "",
+        step_ref="3" if has_run else "",
         claims=wish.claims,
     )
 

@@ -59,7 +59,7 @@ class Command(BaseCommand):
             "reason_text": "one of two bottles leaks",
         }
         return [
-            f"Open {settings.BASE_URL} and sign in.",
+            "Who can sign in, once everything has started:",
             *people.who_is_who(password),
             "",
             f"Orders that go wrong by themselves: {', '.join(scenarios.BY_ORDER)}",
