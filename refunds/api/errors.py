@@ -44,11 +44,15 @@ def body(refusal: Refusal, existing: dict[str, Any] | None = None) -> dict[str, 
         "what_to_do": refusal.what_to_do,
         "field": refusal.field,
         "operation_id": str(refusal.operation_id) if refusal.operation_id else None,
-        "outcome": "conflict" if existing or refusal.code in REUSED_NAMES else None,
+        "outcome": "conflict" if existing or _names_another(refusal) else None,
         "next_action": _next_action(refusal),
         "retry_after_seconds": _retry_after_seconds(refusal),
     }
     return problem | existing if existing else problem
+
+
+def _names_another(refusal: Refusal) -> bool:
+    return refusal.code in REUSED_NAMES and refusal.operation_id is not None
 
 
 def _next_action(refusal: Refusal) -> str:

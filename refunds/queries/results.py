@@ -52,7 +52,7 @@ ERROR_ACTIONS: Final = {
 # Once only a person can find out, asking every minute changes nothing.
 ASK_PEOPLE_SECONDS: Final = 900
 # A lead's no that says what would be right may be answered with a corrected wish.
-CORRECTABLE_REJECTIONS: Final = frozenset({"amount_wrong", "order_wrong"})
+CORRECTABLE_REJECTIONS: Final = frozenset({"amount_wrong"})
 # For an operation whose account is not configured any more.
 UNKNOWN_TARGET_SECONDS: Final = 900
 _IN_DOUBT: Final = (states.SUBMITTING, states.UNKNOWN)

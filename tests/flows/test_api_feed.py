@@ -167,7 +167,7 @@ def payment(**changes: Any) -> dict[str, Any]:
             "field_missing",
             "payment_ref",
         ),
-        ({"payments": [payment(state="paid")]}, "payment_state_unknown", "state"),
+        ({"payments": [payment(state="paid")]}, "payment_state_unknown", "payments.0.state"),
         (
             {"payments": [payment(captured_minor=-1)]},
             "amount_negative",
@@ -336,9 +336,38 @@ def test_a_batch_answers_each_line_for_itself(door: Door) -> None:
         "field_missing",
         "malformed_json",
     ]
-    assert answers[5]["order_ref"] == "1"
+    # A refused line names its order too, wherever the line can be read.
+    assert [each["order_ref"] for each in answers] == ["1", None, "2", "3", "1", "1", None, None]
     assert answers[0]["changed"] is True
     assert set(Order.objects.values_list("ref", flat=True)) == {"1", "3"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"state": "lost"}, "payments.1.state"),
+        ({"provider_account": "nowhere"}, "payments.1.provider_account"),
+        ({"captured_minor": "100"}, "payments.1.captured_minor"),
+    ],
+)
+def test_a_field_of_a_payment_is_named_with_its_place_whatever_is_wrong_with_it(
+    door: Door, changes: dict[str, Any], field: str
+) -> None:
+    door.agent.accounts = [*door.agent.accounts, "nowhere"]
+    door.agent.save()
+    payments = [payment(ref="pi_first"), payment() | changes]
+    [refused] = batch(door, small("1", payments=payments))
+    assert (refused["status"], refused["field"], refused["order_ref"]) == (422, field, "1")
+    assert not Order.objects.exists()
+
+
+def test_a_fraction_of_captured_minor_units_is_not_sent_to_a_field_that_the_feed_has_not(
+    door: Door,
+) -> None:
+    line = json.dumps(small("1", payments=[payment(captured_minor=100)]))
+    [refused] = batch(door, line.replace(": 100,", ": 100.0,"))
+    assert (refused["code"], refused["order_ref"]) == ("amount_fraction", "1")
+    assert refused["what_to_do"] == "Send a whole number such as 7900."
 
 
 def test_a_batch_has_a_largest_size(door: Door) -> None:

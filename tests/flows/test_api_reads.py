@@ -132,6 +132,19 @@ def test_a_refund_that_waits_for_the_customer_says_so(door: Door, cast: Cast) ->
     assert {body["ask_customer_for"], body["until"]} == {None}
 
 
+def test_what_only_a_person_can_find_out_is_not_asked_for_every_minute(
+    door: Door, cast: Cast, provider: SandboxProcess
+) -> None:
+    build.order("77", account="plain-blind", payment_ref="pi_blind")
+    provider.payment("pi_blind", account="plain-blind")
+    operation = build.authorized(cast.echo, cast.ben, order_ref="77", amount_minor=4000)
+    provider.fault("drop_after_commit", account="plain-blind")
+    dispatch.send(str(operation.pk))
+    body = seen(door, operation)
+    assert advice(body) == ("unknown", "maybe", True, "ask_status", 900)
+    assert body["sentence"].endswith("Only a person can find out, and is asked to.")
+
+
 def moved_to(cast: Cast, state: str, **sets: Any) -> Operation:
     """An approved refund, moved on by the one door for state without a provider."""
     operation = build.authorized(cast.echo, cast.ben)

@@ -13,7 +13,7 @@ from refunds.models import Operation
 from refunds.queries import results
 from tests import build
 from tests.cast import Cast
-from tests.flows.door import Door
+from tests.flows.door import Door, wish
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -88,6 +88,25 @@ def test_a_wait_is_one_call_and_over_the_budget_nobody_waits(
     assert asked(door, operation, 4, "chat-1") == ["ask_status"] * 4
     assert ask(door, operation, "chat-1", wait_seconds=25)["next_action"] == results.STOP
     assert time.monotonic() - began < 10
+
+
+def test_repeating_a_proposal_is_asking_and_uses_the_same_budget(door: Door) -> None:
+    call = wish()
+    first = door.send("POST", "/refunds", call)
+    assert first.status == 201
+    repeats = [door.send("POST", "/refunds", call) for _ in range(6)]
+    assert [each.status for each in repeats] == [200] * 6
+    assert [each.body["next_action"] for each in repeats] == ["ask_status"] * 5 + [results.STOP]
+    made = Operation.objects.get()
+    assert ask(door, made, call["session_id"])["next_action"] == results.STOP
+    assert ask(door, made, "chat-1")["next_action"] == "ask_status"
+
+
+def test_an_orders_list_is_no_status_call(door: Door, operation: Operation) -> None:
+    for _ in range(8):
+        listed = door.get("/orders/4821/refunds").body["payments"][0]["operations"]
+        assert [each["next_action"] for each in listed] == ["ask_status"]
+    assert ask(door, operation)["next_action"] == "ask_status"
 
 
 def test_an_end_is_told_however_often_it_is_asked_for(

@@ -118,6 +118,16 @@ def test_sentences_name_what_is_known(state: str, facts: dict[str, object], text
     assert said(state, **facts) == text
 
 
+def test_a_ruling_that_it_differs_is_told_with_the_words_of_those_who_ruled() -> None:
+    because = "The provider kept its fee; the figure it booked is accepted."
+    text = said(states.MISMATCHED, entered_by="omar, ines", entered_at=SENT, because=because)
+    assert text == (
+        "Money moved, but not as asked: two people ruled on the evidence that the provider's refund"
+        f" differs (omar, ines, {clock(SENT, NOW)}): The provider kept its fee; the figure it"
+        " booked is accepted."
+    )
+
+
 @pytest.mark.parametrize("state", [states.SUBMITTING, states.UNKNOWN])
 def test_where_money_may_have_moved_no_sentence_denies_it(state: str) -> None:
     for sent_at in (None, SENT):
