@@ -168,12 +168,9 @@ class Life:
         hard = [each for each in waiting if each.tier > 1 or each.possible_repeat]
         stale = [each for each in waiting if each.stale_cause]
         for operation in (hard or stale)[:1]:
-            approvals.reject(
-                operation.pk,
-                self._lead_for(operation),
-                reason=self._chance("reject").choice(REJECTIONS),
-                version=operation.version,
-            )
+            code, reason = self._chance("reject").choice(REJECTIONS)
+            lead, version = self._lead_for(operation), operation.version
+            approvals.reject(operation.pk, lead, reason=reason, code=code, version=version)
 
     def _change_an_order(self, now: datetime) -> None:
         """The warehouse moves a return on, or somebody refunds by hand at the provider."""

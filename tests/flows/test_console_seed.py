@@ -18,7 +18,8 @@ from reconciliation.models import Case
 from refunds import dispatch
 from refunds.credentials import authenticate
 from refunds.domain import states
-from refunds.models import Approval, Evidence, Operation, Order, OrderMove, Payment, Person
+from refunds.domain.rejection import REJECTION_CODES
+from refunds.models import Approval, Event, Evidence, Operation, Order, OrderMove, Payment, Person
 from review.demo import scenarios, wishes
 from tests.audit_book import audit, is_clean
 from tests.flows.console import text
@@ -136,6 +137,9 @@ def test_every_state_people_and_cases_are_there_and_the_book_agrees(
     verdicts = set(Evidence.objects.filter(kind="lookup").values_list("facts__verdict", flat=True))
     assert verdicts >= {"match", "absent", "cannot_tell", "differs"}
     assert past.exclude(stale_cause="").filter(state=states.AWAITING_APPROVAL).count() >= 4
+    said_no = set(Event.objects.filter(event="rejected").values_list("detail__code", flat=True))
+    assert said_no > {"amount_wrong"}
+    assert said_no <= REJECTION_CODES.keys()
     moved = set(OrderMove.objects.values_list("cause", flat=True))
     assert moved >= {"first_seen", "feed", "reserved", "released", "external", "taken_back"}
 

@@ -81,11 +81,12 @@ FACTS: Final = (
     ("Help desk", "photo shows the damage", "helpdesk"),
     ("Shop", "sale price was 15 % lower the next day", "shop"),
 )
+# (code of the closed list, the lead's words)
 REJECTIONS: Final = (
-    "Not owed: the return window closed in October.",
-    "The photo shows another item than the one on this order.",
-    "The carrier has a signature from the customer; ask them first.",
-    "Refund the shipping only; please propose that amount.",
+    ("not_owed", "Not owed: the return window closed in October."),
+    ("order_wrong", "The photo shows another item than the one on this order."),
+    ("proof_missing", "The carrier has a signature from the customer; ask them first."),
+    ("amount_wrong", "Refund the shipping only; please propose that amount."),
 )
 WITHDRAWALS: Final = (
     "The customer wants a replacement instead.",

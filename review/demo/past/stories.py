@@ -256,7 +256,8 @@ def denied(desk: Desk, past: Past, at: datetime) -> None:
 def rejected(desk: Desk, past: Past, at: datetime) -> None:
     lead = leads_for(desk, past.row)[0]
     at += minutes(desk.chance.uniform(5, 120))
-    detail = {"reason": desk.chance.choice(REJECTIONS)}
+    code, reason = desk.chance.choice(REJECTIONS)
+    detail = {"reason": reason, "code": code}
     desk.move(past, "rejected", states.APPROVER, f"person:{lead.username}", at, detail)
 
 
@@ -295,5 +296,5 @@ def taken_back_by_lead(desk: Desk, past: Past, at: datetime) -> None:
     lead = past.approvals[-1][1].approver
     actor = f"person:{lead.username}"
     lapse(desk, past, "approval_revoked", states.APPROVER, actor, at + seconds(6), "taken_back")
-    detail = {"reason": "Approved by mistake: this was the wrong parcel."}
+    detail = {"reason": "Approved by mistake: it was the wrong parcel.", "code": "not_owed"}
     desk.move(past, "rejected", states.APPROVER, actor, at + minutes(1), detail)
