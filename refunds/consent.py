@@ -283,7 +283,7 @@ def already_sent(operation: Operation, what: str) -> Refusal:
         "already_sent",
         f"{what}: it is {operation.state} already.",
         status=409,
-        what_to_do="Ask for its status; from here on only its outcome counts.",
+        what_to_do="Look at its status; from here on only its outcome counts.",
         operation_id=operation.pk,
     )
 

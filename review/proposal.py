@@ -15,11 +15,12 @@ from refunds.consent import asked_by
 from refunds.domain import states
 from refunds.ledger import Sibling
 from refunds.models import Operation, PolicyCheck
-from refunds.queries import around
+from refunds.queries import around, pages
 from review import facts, intent, roles
 from review.access import Viewer
 from review.given import Given, given_to
 from review.presenters import approval, changes, sentences
+from review.presenters import waiting as waiting_words
 from review.presenters.approval import Decision
 from review.presenters.changes import ClaimRow, DiffRow, MoveRow
 from review.presenters.facts import ApprovalFacts, MoveFacts, OperationFacts, RefundFacts
@@ -66,6 +67,7 @@ class Slip:
     can_withdraw: bool
     is_mine: bool
     send_in_seconds: int
+    held_back: str
     shown_digest: str
     earlier_digests: tuple[str, ...]
     since_seen: list[MoveRow]
@@ -131,7 +133,10 @@ def slips(
     }
     near = around.around(ops, since)
     waiting = balance.approved_not_held(ops)
-    return [_slip(op, who, given[op.pk], near[op.pk], waiting[op.pk], seen_version) for op in ops]
+    halts = pages.halts() if any(op.state in _UNSENT for op in ops) else []
+    return [
+        _slip(op, who, given[op.pk], near[op.pk], waiting[op.pk], halts, seen_version) for op in ops
+    ]
 
 
 def _known_versions(given: Given, seen_version: int | None) -> list[int]:
@@ -147,6 +152,7 @@ def _slip(
     given: Given,
     near: around.Around,
     waiting: int,
+    halts: Sequence[pages.Halt],
     seen_version: int | None,
 ) -> Slip:
     plain = facts.operation(op)
@@ -164,6 +170,9 @@ def _slip(
         room_minor=op.payment.available_minor - waiting,
         requester_tier_max=policy.requester_may_approve_up_to,
         tier1_max_minor=limits.tier1_max_minor if limits else None,
+        tier_because=next(
+            (str(each.inputs.get("because", "")) for each in near.checks if each.name == "tier"), ""
+        ),
     )
     return Slip(
         op=op,
@@ -187,6 +196,10 @@ def _slip(
         can_withdraw=_can_withdraw(op, who),
         is_mine=who.person.pk in (op.proposer_id, op.agent_owner_id),
         send_in_seconds=_send_in_seconds(op, who),
+        held_back=waiting_words.held_back(
+            [each.kind for each in halts if each.account in ("", op.provider_account)],
+            op.provider_account,
+        ),
         shown_digest=_digest(op, who, now, counting, near),
         earlier_digests=tuple(
             _digest(op, who, now, counting[:count], near) for count in range(len(counting))

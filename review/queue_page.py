@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 
+from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.domain.rejection import REJECTION_CODES
 from refunds.domain.roles import LEAD
@@ -142,6 +143,7 @@ def slip_context(request: HttpRequest, slip: proposal.Slip | None) -> dict[str, 
     draft = drafts.kept(request, person.pk, "reject", str(slip.op.pk)) if slip else None
     return {
         "slip": slip,
+        "ended": states.ENDED,
         "kept": draft,
         "typed": request.POST or (draft.fields if draft else {}),
         "reject_codes": REJECTION_CODES.items(),

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from refunds.domain import states
 from refunds.models import Operation
 from refunds.queries import queue
 from review import access, facts, queue_page, queue_rows
@@ -46,8 +47,9 @@ def answer(request: HttpRequest) -> HttpResponse:
     moved = [op for pk, version in shown.items() if (op := found.get(pk)) and op.version != version]
     new = [op for op in now if op.pk not in shown]
     context = _running_out(request, [op for op in now if shown.get(op.pk) == op.version])
-    overtaken = _overtaken(request, found)
-    if not (moved or new or overtaken or context["lefts"]):
+    followed = _followed(request, found)
+    overtaken = None if "followed" in request.GET else _overtaken(request, found)
+    if not (moved or new or followed or overtaken or context["lefts"]):
         return HttpResponse(status=204)
     who = access.viewer(request)
     context |= {
@@ -60,6 +62,8 @@ def answer(request: HttpRequest) -> HttpResponse:
         "rows": queue_rows.rows(moved, who, opened=_opened(request)) if moved else [],
         "oob": True,
         "overtaken": overtaken,
+        "followed": followed,
+        "ended": states.ENDED,
     }
     return render(request, "review/approvals.html#poll", context)
 
@@ -87,6 +91,15 @@ def _overtaken(request: HttpRequest, found: dict[UUID, Operation]) -> Operation 
     return op if drawn and drawn != f"{op.version}.{op.order.version}" else None
 
 
+def _followed(request: HttpRequest, found: dict[UUID, Operation]) -> Operation | None:
+    """The opened refund that was approved on this very page, where it moved since: the place of
+    the press says how it went, as it had promised."""
+    opened = _opened(request)
+    op = found.get(opened) if opened else None
+    drawn = request.GET.get("followed", "")
+    return op if op is not None and drawn and drawn != str(op.version) else None
+
+
 def _opened(request: HttpRequest) -> UUID | None:
     try:
         return UUID(request.GET.get("open", ""))
@@ -95,6 +108,6 @@ def _opened(request: HttpRequest) -> UUID | None:
 
 
 def _url(request: HttpRequest) -> str:
-    gone = ("since", "moved", "done", "drawn", "drawn_anew")
+    gone = ("since", "moved", "done", "drawn", "drawn_anew", "followed")
     query = {key: value for key, value in request.GET.items() if key not in gone and value}
     return f"{request.path}?{urlencode(query)}" if query else request.path

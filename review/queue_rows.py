@@ -80,7 +80,7 @@ def rows(
                 op=op,
                 facts=plain,
                 given=counting,
-                stale=bool(op.stale_cause or dead),
+                stale=waiting.is_stale(plain) or bool(dead),
                 notes=waiting.approval_notes(
                     plain,
                     counting,

@@ -69,7 +69,7 @@ def to_approve(who: Viewer) -> list[Line]:
                 plain,
                 who,
                 why=_reason(plain),
-                flag="stale" if op.stale_cause or dead else "",
+                flag="stale" if waiting.is_stale(plain) or dead else "",
                 notes=waiting.approval_notes(plain, counting, who.clock, dead=dead),
                 by_small=approval.policy_word(plain, counting),
             )
@@ -137,7 +137,7 @@ def _line(op: Operation, plain: OperationFacts, who: Viewer, **told: Any) -> Lin
         "key": op.pk.hex,
         "version": op.version,
         "state": plain.state,
-        "flag": "stale" if plain.stale_cause and in_queue else "",
+        "flag": "stale" if waiting.is_stale(plain) and in_queue else "",
         "amount_minor": plain.amount_minor,
         "currency": plain.currency,
         "order_ref": plain.order_ref,

@@ -143,9 +143,13 @@ def _caller_allowed(facts: ProposalFacts) -> Check:
 def _order_known(facts: ProposalFacts, policy: Policy, now: datetime) -> Check:
     age = "age of the facts not stated"
     if facts.facts_as_of is not None:
-        minutes = int((now - facts.facts_as_of).total_seconds() // 60)
-        old = now - facts.facts_as_of > timedelta(seconds=policy.facts_fresh_seconds)
-        age = f"facts {minutes} min old" + (", older than wanted" if old else "")
+        passed = now - facts.facts_as_of
+        old = passed > timedelta(seconds=policy.facts_fresh_seconds)
+        age = f"facts {_length(int(passed.total_seconds()))} old"
+        if old:
+            age += (
+                f", older than the {_length(policy.facts_fresh_seconds)} wanted: look in the shop"
+            )
     if facts.order_frozen:
         age = "frozen by a person: no refund on it"
     return Check(
@@ -154,6 +158,13 @@ def _order_known(facts: ProposalFacts, policy: Policy, now: datetime) -> Check:
         f"{facts.order_ref}, version {facts.order_version}, {age}",
         {"order": facts.order_ref, "version": facts.order_version, "frozen": facts.order_frozen},
     )
+
+
+def _length(seconds: int) -> str:
+    """ "12 min", "26 h", "7 days": in whole units, the largest of which there are two or more."""
+    if seconds < 2 * 3600:
+        return f"{seconds // 60} min"
+    return f"{seconds // 3600} h" if seconds < 2 * 86400 else f"{seconds // 86400} days"
 
 
 _NOT_REFUNDABLE = {
@@ -269,7 +280,8 @@ def _velocity(facts: ProposalFacts, policy: Policy) -> Check:
         "velocity",
         within,
         f"customer {display(facts.customer_sum_minor, facts.currency)}, "
-        f"proposer {display(facts.proposer_sum_minor, facts.currency)} in 24 h, this one included",
+        f"proposer {display(facts.proposer_sum_minor, facts.currency)}"
+        f" in {_length(policy.sum_window_seconds)}, this one included",
         inputs,
     )
 
@@ -285,7 +297,26 @@ def tier_words(tier: int) -> str:
 def _tier_check(facts: ProposalFacts, policy: Policy, tier: int) -> Check:
     limits = policy.currencies.get(facts.currency)
     within = limits is None or facts.amount_minor <= limits.refund_max_minor
-    says = f"tier {tier}: {tier_words(tier)}"
+    because = _tier_because(facts, policy, tier)
+    says = f"tier {tier}: {tier_words(tier)}" + (f", because {because}" if because else "")
     if not within and limits:
         says = f"above the largest refund, {display(limits.refund_max_minor, facts.currency)}"
-    return Check("tier", within, says, {"tier": tier})
+    return Check("tier", within, says, {"tier": tier, "because": because})
+
+
+def _tier_because(facts: ProposalFacts, policy: Policy, tier: int) -> str:
+    """Why it needs more people than its own amount does; empty where it does not."""
+    if tier <= policy.tier_of(facts.amount_minor, facts.currency):
+        return ""
+    sums = (
+        ("of this payment", facts.payment_sum_minor),
+        ("of this customer", facts.customer_sum_minor),
+        ("of this proposer", facts.proposer_sum_minor),
+    )
+    whose, largest = max(sums, key=lambda each: each[1])
+    if policy.tier_of(largest, facts.currency) > policy.tier_of(facts.amount_minor, facts.currency):
+        window = _length(policy.sum_window_seconds)
+        return f"the refunds {whose} within {window} add up to {display(largest, facts.currency)}"
+    if not facts.machine_can_settle and tier > 1:
+        return "a lost answer of this account can be settled by a person only"
+    return "it may repeat an earlier refund"

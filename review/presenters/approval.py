@@ -42,8 +42,12 @@ def decision(
     room_minor: int,
     requester_tier_max: int,
     tier1_max_minor: int | None = None,
+    tier_because: str = "",
 ) -> Decision:
-    """The same answers as the verb would give, so that no button is drawn that cannot work."""
+    """The same answers as the verb would give, so that no button is drawn that cannot work.
+
+    `tier_because`: why it needs more people than its own amount does, where it does.
+    """
     earlier = list(given)
     why = _why_not(op, reader, earlier, room_minor, requester_tier_max)
     return Decision(
@@ -51,7 +55,7 @@ def decision(
         # Whoever asked for it themselves calls it off; turning it down is another's word.
         may_reject="lead" in reader.roles and (reader.own_agent or not reader.own),
         why_not=why,
-        note=_quorum_note(op, earlier, tier1_max_minor, asked=reader.asked),
+        note=_quorum_note(op, earlier, tier1_max_minor, tier_because, asked=reader.asked),
         tick=op.possible_repeat,
     )
 
@@ -146,7 +150,12 @@ def _role_wanted(
 
 
 def _quorum_note(
-    op: OperationFacts, earlier: list[ApprovalFacts], tier1_max_minor: int | None, *, asked: bool
+    op: OperationFacts,
+    earlier: list[ApprovalFacts],
+    tier1_max_minor: int | None,
+    because: str,
+    *,
+    asked: bool,
 ) -> str:
     parts = []
     if op.quorum > 1 and earlier:
@@ -159,6 +168,8 @@ def _quorum_note(
         over = tier1_max_minor is not None and op.amount_minor > tier1_max_minor
         limit = display(tier1_max_minor, op.currency) if over and tier1_max_minor else ""
         why = f"Refunds over {limit} need {who}." if limit else f"This needs {who}."
+        if because:
+            why = f"This needs {who}, because {because}."
         parts.append(
             f"{why} Your approval will be the first of two; nothing is sent until the second."
         )

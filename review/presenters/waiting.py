@@ -32,8 +32,10 @@ def approval_notes(
     if op.state != AWAITING_APPROVAL:
         return ["Possible repeat of an earlier refund"] if op.possible_repeat else []
     notes = []
-    if op.stale_cause:
+    if is_stale(op):
         notes.append(f"Stale: {stale_words(op.stale_cause)}")
+    elif op.stale_cause:
+        notes.append("Its approval was taken back by a person")
     notes.extend(f"Stale: {counts_no_longer(each)}" for each in dead)
     if own:
         notes.append(own)
@@ -50,6 +52,11 @@ def approval_notes(
         room = display(max(op.available_minor, 0), op.currency)
         notes.append(f"Only {room} is still refundable")
     return notes
+
+
+def is_stale(op: OperationFacts) -> bool:
+    """Whether it came back by itself; what a person took back has not gone stale."""
+    return op.stale_cause not in ("", "taken_back")
 
 
 def counts_no_longer(gone: ApprovalFacts) -> str:
@@ -98,6 +105,18 @@ def time_left(op: OperationFacts, clock: Clock) -> str:
 def left_words(op: OperationFacts, clock: Clock) -> str:
     """The same with its mark, for a line of its own."""
     return f"expiring: {time_left(op, clock)}" if is_expiring(op, clock) else time_left(op, clock)
+
+
+def held_back(kinds: Sequence[str], account: str) -> str:
+    """What keeps an approved refund from being sent now (`kinds` of open halts that are of this
+    account or of all); empty where nothing does."""
+    if "stop" in kinds:
+        why = "All sending is stopped"
+    elif "quarantine" in kinds:
+        why = "Sending is in quarantine"
+    else:
+        why = f"{account} is paused" if kinds else ""
+    return f"{why}: it waits, and is sent once that is over." if why else ""
 
 
 _ENDED_BY = {"rejected": "Rejected", "withdrawn": "Withdrawn", "denied": "Denied"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -12,6 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from refunds import approvals as verbs
 from refunds.consent import Shown
+from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.ledger import lock
 from refunds.queries import pages
@@ -127,7 +130,8 @@ def _bytes(text: str) -> bytes:
 
 @require_GET
 def result(request: HttpRequest, press: UUID) -> HttpResponse:
-    """What one press of a reviewed list did, item by item; the reader's own only."""
+    """What one press of a reviewed list did, item by item; the reader's own only. `since` is a
+    poll: 204, or the items as they are now."""
     who = access.require(request, roles.SEE)
     row = Intent.objects.filter(pk=press, person=who.person, form=FORM).first()
     if row is None:
@@ -138,13 +142,20 @@ def result(request: HttpRequest, press: UUID) -> HttpResponse:
 def _result(request: HttpRequest, pressed: Pressed) -> HttpResponse:
     assert pressed.row is not None
     told = ticked.outcomes(pressed.row.outcome)
+    mark = ".".join(str(op.version) for op, _, _ in told)
+    if request.GET.get("since") == mark:
+        return HttpResponse(status=204)
     context = {
         "clock": access.viewer(request).clock,
         "pressed": pressed,
+        "mark": mark,
+        "moving": any(op.state not in states.ENDED for op, _, out in told if out.get("approved")),
+        "send_delay": math.ceil(settings.LIMITS.send_delay_seconds),
         "approved": [each for each in told if each[2].get("approved")],
         "left_out": [each for each in told if not each[2].get("approved")],
     }
-    return render(request, "review/bulk_result.html", context)
+    part = "#told" if "since" in request.GET else ""
+    return render(request, f"review/bulk_result.html{part}", context)
 
 
 def _uuid(text: str) -> UUID | None:

@@ -47,7 +47,11 @@ def confirm(request: HttpRequest) -> HttpResponse:
         context["asked"] = proof.asked(person, refused)
         return _draw(request, context, status=context["asked"].status)
     request.session.cycle_key()
-    context |= {"minutes": STEP_UP_SECONDS // 60, "fields": _fields(context["kept"])}
+    context |= {
+        "minutes": STEP_UP_SECONDS // 60,
+        "seconds": STEP_UP_SECONDS,
+        "fields": _fields(context["kept"]),
+    }
     if request.headers.get("HX-Request"):
         return render(request, "review/confirm.html#done", context)
     if context["fields"]:

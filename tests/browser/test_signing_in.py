@@ -154,6 +154,8 @@ def test_a_confirmation_comes_in_place_and_executes_nothing(
     page.get_by_role("button", name="Confirm", exact=True).click()
     look(page, "Nothing was recorded yet: look at it, and press again")
     assert not Approval.objects.exists()
+    expect(page.get_by_role("button", name="Approve refund of")).to_be_focused()
+    expect(page.locator("#confirmed")).to_contain_text("s left")
     with page.expect_response("**/approve") as answered:
         page.get_by_role("button", name="Approve refund of").click()
     assert answered.value.status == 200

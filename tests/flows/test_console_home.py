@@ -37,7 +37,8 @@ def refs(page: str, name: str) -> list[str]:
     found = re.search(
         rf'<section class="block" aria-labelledby="{name}-h">.*?</section>', page, re.S
     )
-    return re.findall(r"data-open>([^<]+)</a>", found[0]) if found else []
+    cells = r'class="c-order"><a href="[^"]+"(?: data-open)?>([^<]+)</a>'
+    return re.findall(cells, found[0]) if found else []
 
 
 def proposed(by: Any, ref: str, minor: int = 500, **more: Any) -> Operation:
@@ -198,3 +199,44 @@ def test_a_list_that_cannot_be_read_says_so_and_spoils_no_other(
     assert refs(page, "mine") == ["B-1"]
     assert "This list could not be read at" in block(page, "back")
     assert "the list back of the first page could not be read" in caplog.text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("name", "has", "lacks"),
+    [
+        ("rosa", ["h my work, r status, p profile"], ["a approvals", "tick the row", "k agents"]),
+        ("cleo", ["a approvals", "tick the row"], ["k agents"]),
+        ("omar", ["u unknown", "open the form that proposes"], ["tick the row"]),
+        ("adam", ["k agents"], ["open the form that proposes", "tick the row"]),
+    ],
+)
+def test_the_help_lists_the_keys_that_do_something_for_its_reader(
+    cast: Cast, name: str, has: list[str], lacks: list[str]
+) -> None:
+    page = text(signed_in(cast.people[name]).get("/"))
+    keys = page.split('<dialog id="keys"')[1].split("</dialog>")[0]
+    assert [words for words in has if words not in keys] == []
+    assert [words for words in lacks if words in keys] == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_count_of_doubts_adds_up_and_says_which_cases_are_about_none(
+    cast: Cast, provider: SandboxProcess
+) -> None:
+    provider.payment()
+    build.order()
+    operation = build.authorized(cast.echo, cast.ben)
+    provider.fault("drop_before_commit")
+    dispatch.send(str(operation.pk))
+    omar = signed_in(cast.omar)
+    page = text(omar.get("/"))
+    assert "1 checked automatically, 0 with a case for people" in page
+    assert "in all" not in page
+    Case.objects.create(
+        payment=operation.payment,
+        reasons=["external"],
+        because="A refund that nobody here asked for.",
+        due_at=timezone.now(),
+    )
+    assert "1 case in all: also about refunds whose outcome is known" in text(omar.get("/"))

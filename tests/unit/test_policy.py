@@ -232,3 +232,29 @@ def test_a_wrong_policy_file_names_what_is_wrong(old: bytes, new: bytes, says: s
     assert RAW.count(old) == 1
     with pytest.raises(PolicyUnreadable, match=says):
         parse(RAW.replace(old, new))
+
+
+def _says(judgement: Judgement, name: str) -> str:
+    return next(check.says for check in judgement.checks if check.name == name)
+
+
+def test_a_small_refund_that_needs_two_says_which_sum_raised_it() -> None:
+    raised = judged(amount_minor=500, proposer_sum_minor=60_000)
+    assert _says(raised, "tier") == (
+        "tier 2: two leads, because the refunds of this proposer within 24 h add up to 600.00 USD"
+    )
+    assert _says(judged(amount_minor=60_000), "tier") == "tier 2: two leads"
+    assert "only" in _says(judged(machine_can_settle=False, amount_minor=20_000), "tier")
+    repeat = judged(replace(POLICY, tier0_max_minor=8000), amount_minor=500, uncertain_on_order=1)
+    assert "repeat" in _says(repeat, "tier")
+
+
+def test_sums_name_the_window_of_the_policy_in_force() -> None:
+    an_hour = replace(POLICY, sum_window_seconds=3600)
+    assert "in 60 min, this one included" in _says(judged(an_hour), "velocity")
+    assert "in 24 h, this one included" in _says(judged(), "velocity")
+
+
+def test_old_facts_are_told_in_readable_units_with_what_was_wanted() -> None:
+    old = _says(judged(facts_as_of=NOON - timedelta(days=7, hours=3)), "order_known")
+    assert "facts 7 days old, older than the 15 min wanted" in old

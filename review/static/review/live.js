@@ -23,7 +23,9 @@ function beat(now) {
   const polled = one("[data-poll]");
   if (pulse.polls !== Boolean(polled)) { pulse.polls = Boolean(polled); showLive(); }
   if (!polled || pulse.paused || document.hidden || now < pulse.next_at) return;
-  const seconds = Number(polled.dataset.poll) * 2 ** Math.min(pulse.misses, 2);
+  // What was approved on this page a moment ago is followed as closely as one operation.
+  const every = one("[data-follow]") ? POLL_SECONDS.start : Number(polled.dataset.poll);
+  const seconds = every * 2 ** Math.min(pulse.misses, 2);
   pulse.next_at = now + Math.min(seconds, POLL_SECONDS.back_off_max) * 1000;
   document.body.dispatchEvent(new CustomEvent("heartbeat"));
 }
@@ -91,9 +93,21 @@ addEventListener("htmx:beforeSwap", (event) => {
   if (pulse.swapping && target.id === "slot" && one("form", target)) event.detail.shouldSwap = false;
 });
 
+// The page may be drawn anew while a poll is on its way; its answer has no place any more.
+addEventListener("htmx:beforeRequest", (event) => {
+  const { elt } = event.detail;
+  if (!elt.matches("[data-poll]")) return;
+  elt.addEventListener("htmx:beforeOnLoad", (answer) => { if (!elt.isConnected) answer.preventDefault(); }, { once: true });
+});
+
 addEventListener("htmx:oobBeforeSwap", (event) => {
   const { target, fragment } = event.detail;
   if (!pulse.swapping || target.matches("[role=status], [role=alert]")) return;
+  // A form whose press is on its way stays where the answer looks for it, and is then replaced.
+  if (target.matches(":has(form.htmx-request)")) {
+    event.detail.shouldSwap = false;
+    return;
+  }
   const mustShow = target.matches("[data-must-show]") || one("[data-must-show]", fragment);
   if (!mustShow) {
     event.detail.shouldSwap = !inUse(target);

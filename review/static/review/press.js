@@ -81,12 +81,23 @@ addEventListener("pageshow", (event) => { if (event.persisted) location.reload()
 addEventListener("htmx:afterSettle", () => {
   const token = one("[data-token]");
   if (token) for (const field of document.getElementsByName("csrfmiddlewaretoken")) field.value = token.dataset.token;
-  focusAnswer();
+  const again = token && asking?.isConnected ? one("[type=submit]", asking) : null;
+  if (!again) return focusAnswer();
+  asking = null;
+  token.dataset.focused = "";
+  say(token.textContent);
+  again.scrollIntoView({ block: "center" });
+  again.focus();
 });
+
+// Confirming who one is happens at the head of the page; afterwards the button that asked for it
+// is before the reader again, with the focus.
+let asking = null;
 
 addEventListener("htmx:afterRequest", (event) => {
   const { elt, xhr } = event.detail;
   if (elt.matches("[data-poll]")) return;
+  if (xhr.getResponseHeader("Aftersend-Code") === "step_up_needed") asking = elt.closest("form:not(.sign-in)") ?? asking;
   sayAgain();
   if (xhr.status === 0 || xhr.status >= 500) pressLost(elt.closest("form"));
 });
