@@ -33,7 +33,12 @@ class Counts:
 
     @property
     def queue(self) -> int:
+        """The rows of the unknown queue."""
         return self.cases + self.automatic
+
+    @property
+    def uncertain_with_case(self) -> int:
+        return self.uncertain - self.automatic
 
 
 def counts() -> Counts:

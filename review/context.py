@@ -48,7 +48,7 @@ class Shell:
     shortcuts: bool
     second_factor_off: bool
     confirmed_seconds: int
-    keys = keys.HELP
+    keys: list[keys.Key]
 
     @property
     def now_seconds(self) -> int:
@@ -83,18 +83,26 @@ def _shell(request: HttpRequest) -> Shell:
     who = access.viewer(request) if signed_in else None
     reads = who is not None and who.may(roles.SEE)
     chosen = preferences.of(who.person if who else None)
+    items = _items(request, reads=reads) if who else []
     return Shell(
         reader=who.person.username if who else "",
         roles=", ".join(role.replace("_", " ") for role in sorted(who.roles)) if who else "",
-        items=_items(request, reads=reads) if who else [],
+        items=items,
+        keys=keys.help_of(who.roles if who else (), _ways(items)),
         halts=pages.halts() if reads else [],
         sandbox=settings.SANDBOX,
         clock=who.clock if who else Clock(timezone.now(), ZoneInfo("UTC")),
         theme=preferences.theme(request, chosen),
         second_factor_off=not settings.SECOND_FACTOR,
-        confirmed_seconds=step_up.left_seconds(request),
+        confirmed_seconds=step_up.left_seconds(request) if reads else 0,
         shortcuts=chosen.shortcuts,
     )
+
+
+def _ways(items: list[Item]) -> dict[str, str]:
+    """The second key of every page that the reader may go to, and the page's words."""
+    ways = {item.key: item.word.lower() for item in items if item.key}
+    return ways | {keys.GO["profile"]: "profile"}
 
 
 def _items(request: HttpRequest, *, reads: bool) -> list[Item]:

@@ -245,8 +245,9 @@ def _record(
         ("payment", op.payment_ref, str(theirs.get("payment_ref") or "none")),
         ("amount", display(op.amount_minor, op.currency), _amount(theirs)),
         ("currency", op.currency, str(theirs.get("currency") or "none")),
-        ("provider_status", "", str(theirs.get("provider_status") or "none")),
-        ("created", f"sent {clock.exact(sent)}" if sent else "", _created(theirs, clock)),
+        ("provider_status", "theirs alone", str(theirs.get("provider_status") or "none")),
+        # It matches when it is no earlier than our sending, so that is what ours says.
+        ("created", f"sent {clock.dated(sent)}, or later" if sent else "", _created(theirs, clock)),
     ]
     return Record(
         title=title,

@@ -65,6 +65,10 @@ class Clock:
         local = self.local(at)
         return f"{local:%H:%M:%S}.{local.microsecond // 1000:03}"
 
+    def dated(self, at: datetime) -> str:
+        """The same with the day in front when it is not today."""
+        return self._with_day(at, self.exact(at))
+
     def day(self, at: datetime) -> str:
         """ "Sunday 29 November 2026"."""
         local = self.local(at)

@@ -42,8 +42,9 @@ class AccountRow:
 
 @require_GET
 def accounts(request: HttpRequest) -> HttpResponse:
+    """Which accounts send; `done` is a press of this reader."""
     access.require(request, roles.SEE)
-    return _page(request, None)
+    return _page(request, intent.pressed_before(request))
 
 
 def _page(request: HttpRequest, pressed: Pressed | None, *, about: str = "") -> HttpResponse:
@@ -163,7 +164,8 @@ def _press(
 ) -> HttpResponse:
     pressed = intent.press(request, form=form, object_ref=about, act=act)
     if pressed.row is not None and not pressed.repeated:
-        return HttpResponseRedirect(reverse("sending"), status=303)
+        done = reverse("sending", query={"done": pressed.row.pk})
+        return HttpResponseRedirect(done, status=303)
     return _page(request, pressed, about=about)
 
 

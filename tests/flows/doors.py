@@ -271,8 +271,8 @@ DOORS: Final[dict[str, Door]] = {
     "api/v1/": _machine("/api/v1/", 404, 404),
     "api/v1/openapi.json": _machine("/api/v1/openapi.json", 200, 200),
     "api/v1/refunds": _machine("/api/v1/refunds", 401, 401),
-    "api/v1/refunds/<uuidstr:operation_id>": _machine("/api/v1/refunds/{operation}", 401, None),
-    "api/v1/refunds/<uuidstr:operation_id>/withdraw": _machine(
+    "api/v1/refunds/<operation_id>": _machine("/api/v1/refunds/{operation}", 401, None),
+    "api/v1/refunds/<operation_id>/withdraw": _machine(
         "/api/v1/refunds/{operation}/withdraw", None, 401
     ),
     "api/v1/orders/<path:order_ref>/refunds": _machine("/api/v1/orders/{order}/refunds", 401, None),

@@ -125,3 +125,19 @@ def test_the_page_says_what_automation_may_do_with_each_account(cast: Cast) -> N
     page = text(signed_in(cast.mia).get("/sending"))
     assert "has no lookup; never sends again by itself; a lost answer needs a person" in page
     assert not has_form(page, "/sending/stop")
+
+
+def test_each_press_is_answered_with_what_was_recorded(cast: Cast) -> None:
+    build.order()
+    ines, adam = signed_in(cast.ines), signed_in(cast.adam)
+    said: tuple[tuple[Client, str, dict[str, str], str], ...] = (
+        (ines, "/sending/plain-main/pause", {"reason": REASON}, "you paused plain-main."),
+        (adam, "/sending/plain-main/resume", {}, "you resumed plain-main."),
+        (ines, "/sending/stop", {"reason": REASON}, "you stopped all sending."),
+        (adam, "/sending/start", {}, "you started sending again."),
+    )
+    for client, address, typed, words in said:
+        answer = _press(client, address, **typed)
+        assert answer.status_code == 303, address
+        assert words in text(client.get(answer["Location"])), address
+        assert words not in text(signed_in(cast.omar).get(answer["Location"])), "another reader's"
