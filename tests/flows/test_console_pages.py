@@ -10,14 +10,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.core.cache import cache
 from django.db import connection
-from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from reconciliation import heartbeat, reconciler
 from reconciliation.models import Case
-from refunds import dispatch
+from refunds import approvals, dispatch
 from refunds.domain import states
 from refunds.models import Operation, Person, ProviderRefund
 from tests import build
@@ -262,13 +261,13 @@ def test_every_state_of_the_stage_has_a_page_for_every_reader(
 @pytest.mark.django_db
 def test_a_change_turns_buttons_off_only_where_there_were_some(cast: Cast) -> None:
     build.order()
-    operation = build.proposed(cast.echo)
-    address = f"/operations/{operation.pk}"
-    for person, off in ((cast.cleo, True), (cast.fay, False)):
+    for person, minor, off in ((cast.cleo, 100, True), (cast.fay, 200, False)):
+        operation = build.proposed(cast.echo, amount_minor=minor)
+        address = f"/operations/{operation.pk}"
         client = signed_in(person)
         page = text(client.get(address))
         poll = page.split(f'hx-get="{address}')[1].split('"')[0].replace("&amp;", "&")
-        Operation.objects.filter(pk=operation.pk).update(version=F("version") + 1)
+        approvals.approve(operation.pk, cast.ben, build.shown(operation, tick=True))
         moved = text(client.get(address + poll, headers=HTMX))
         assert ("The buttons are off" in moved) is off
         assert "This operation changed at" in moved
@@ -296,18 +295,40 @@ def test_a_sentence_names_its_times_in_the_readers_zone(
 def test_a_case_and_its_operation_show_the_one_due_time_that_cases_are_sorted_by(
     provider: SandboxProcess, cast: Cast
 ) -> None:
-    provider.payment(account="plain-blind")
-    build.order(account="plain-blind")
+    provider.payment()
+    build.order()
     operation = build.authorized(cast.echo, cast.ben)
-    provider.fault("drop_after_commit", account="plain-blind")
-    dispatch.send(str(operation.pk))
+    provider.fault("drop_before_commit")
+    assert dispatch.send(str(operation.pk)) == "unanswered"
     Case.objects.create(
         operation=operation,
         payment=operation.payment,
         reasons=["unresolved"],
         because="Only a person can find out.",
-        due_at=timezone.now() + timedelta(hours=7, seconds=30),
+        due_at=timezone.now() + timedelta(hours=7, minutes=30),
     )
     omar = signed_in(cast.omar)
     for page in ("/unknown", f"/operations/{operation.pk}"):
         assert "due in 7 h" in text(omar.get(page)), page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_evidence_of_another_day_shows_that_day_on_both_sides(
+    provider: SandboxProcess, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.payment()
+    build.order()
+    operation = build.authorized(cast.echo, cast.ben)
+    provider.fault("drop_after_commit")
+    dispatch.send(str(operation.pk))
+    reconciler.look_up(operation.pk)
+    sent_at = operation.attempts.get().first_byte_at
+    assert sent_at is not None
+    later = timezone.now() + timedelta(days=3)
+    monkeypatch.setattr(timezone, "now", lambda: later)
+    page = text(signed_in(cast.omar).get(f"/operations/{operation.pk}"))
+    row = page.split('<th scope="row">created</th>')[1].split("</tr>")[0]
+    day = f"{sent_at.day} {sent_at:%b}"
+    assert f"sent {day} " in row
+    assert ", or later" in row
+    assert f'theirs">{day} ' in row
