@@ -47,6 +47,11 @@ class Viewer:
     def roles(self) -> frozenset[str]:
         return roles_of(self.person)
 
+    @cached_property
+    def halts(self) -> list[pages.Halt]:
+        """What stops sending, read once for the frame of the page and what stands in it."""
+        return pages.halts()
+
     def may(self, act: Act) -> bool:
         return may(self.roles, act)
 

@@ -89,7 +89,7 @@ def _shell(request: HttpRequest) -> Shell:
         roles=", ".join(role.replace("_", " ") for role in sorted(who.roles)) if who else "",
         items=items,
         keys=keys.help_of(who.roles if who else (), _ways(items)),
-        halts=pages.halts() if reads else [],
+        halts=who.halts if who and reads else [],
         sandbox=settings.SANDBOX,
         clock=who.clock if who else Clock(timezone.now(), ZoneInfo("UTC")),
         theme=preferences.theme(request, chosen),

@@ -133,7 +133,7 @@ def slips(
     }
     near = around.around(ops, since)
     waiting = balance.approved_not_held(ops)
-    halts = pages.halts() if any(op.state in _UNSENT for op in ops) else []
+    halts = who.halts if any(op.state in _UNSENT for op in ops) else []
     return [
         _slip(op, who, given[op.pk], near[op.pk], waiting[op.pk], halts, seen_version) for op in ops
     ]
