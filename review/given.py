@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from refunds.domain import states
-from refunds.ledger import unexplained
+from refunds.ledger import dead_of_waiting
 from refunds.models import Approval, Operation
 from refunds.queries import around
 from review import facts
@@ -40,9 +39,7 @@ class Given:
 
 def given_to(ops: Sequence[Operation]) -> dict[UUID, Given]:
     """The approvals of each. Once a refund may be sent the claim judges them, and they stand."""
-    found = around.approvals_of([op.pk for op in ops])
-    halfway = [op.pk for op in ops if op.state == states.AWAITING_APPROVAL and found[op.pk]]
-    gone = unexplained(halfway)
+    found, gone = around.approvals_and_dead([op.pk for op in ops], dead_of_waiting())
     return {op.pk: _given(op, found[op.pk], gone) for op in ops}
 
 

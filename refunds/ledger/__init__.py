@@ -18,7 +18,6 @@ from refunds.ledger.siblings import (
     dead_of_waiting,
     moved_unexplained,
     siblings_of,
-    unexplained,
 )
 
 __all__ = [
@@ -45,5 +44,4 @@ __all__ = [
     "release",
     "siblings_of",
     "transition",
-    "unexplained",
 ]

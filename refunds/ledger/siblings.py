@@ -7,7 +7,6 @@ amounts to, and so does the reservation of a refund that nobody was shown.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -62,18 +61,11 @@ def dead_of_waiting() -> RawSQL:
     return RawSQL(_UNEXPLAINED.replace("/*these*/", these), [])  # noqa: S611 - SQL of our own
 
 
-def unexplained(operation_ids: Collection[UUID]) -> frozenset[int]:
-    """Ids of the approvals of the round that do not explain how their order moved since.
+def moved_unexplained(operation_id: UUID) -> bool:
+    """Whether an approval of the round does not explain how the order moved since it was given.
 
     Each approval by its own list. One statement: version and log are of one moment.
     """
-    if not operation_ids:
-        return frozenset()
     with connection.cursor() as cursor:
-        cursor.execute(_UNEXPLAINED.replace("/*these*/", "o.id = ANY(%s)"), [list(operation_ids)])
-        return frozenset(row[0] for row in cursor.fetchall())
-
-
-def moved_unexplained(operation_id: UUID) -> bool:
-    """Whether an approval of the round does not explain how the order moved since it was given."""
-    return bool(unexplained([operation_id]))
+        cursor.execute(_UNEXPLAINED.replace("/*these*/", "o.id = %s"), [operation_id])
+        return cursor.fetchone() is not None

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import F, Q, QuerySet, Window
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import RowNumber
 
 from refunds.domain import states
@@ -25,6 +26,21 @@ def approvals_of(ids: Iterable[UUID]) -> dict[UUID, list[Approval]]:
     ):
         given[approval.operation_id].append(approval)
     return given
+
+
+def approvals_and_dead(
+    ids: Iterable[UUID], dead: RawSQL
+) -> tuple[dict[UUID, list[Approval]], frozenset[int]]:
+    """The same, and the ids of those that `dead` selects (the ledger's `dead_of_waiting`), read by
+    one query."""
+    given: dict[UUID, list[Approval]] = defaultdict(list)
+    gone = set()
+    rows = Approval.objects.select_related("approver").filter(operation__in=list(ids))
+    for approval in rows.annotate(is_dead=Q(pk__in=dead)).order_by("pk"):
+        given[approval.operation_id].append(approval)
+        if approval.is_dead:
+            gone.add(approval.pk)
+    return given, frozenset(gone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
