@@ -69,6 +69,7 @@ def test_a_withdrawals_body_may_be_left_out_and_is_never_null(schema: dict[str, 
     body = schema["paths"]["/api/v1/refunds/{operation_id}/withdraw"]["post"]["requestBody"]
     assert not body.get("required", False)
     assert "null" not in json.dumps(body)
+    assert "default" not in body["content"]["application/json"]["schema"], "generators refuse it"
 
 
 def test_a_proposals_limits_are_described(schema: dict[str, Any]) -> None:
