@@ -10,6 +10,7 @@ from refunds import balance
 from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.domain.money import display
+from refunds.domain.roles import deciding
 from refunds.ledger import Locked, Sibling, siblings_of
 from refunds.models import Agent, Approval, Operation, Person
 from refunds.text import check_text
@@ -55,7 +56,8 @@ def approvals_of_round(operation: Operation) -> list[Approval]:
 
 
 def role_for(operation: Operation, person: Person, earlier: list[Approval]) -> str:
-    roles = roles_of(person)
+    held = roles_of(person)
+    roles = deciding(held)
     if operation.tier == 3:
         taken = {each.as_role for each in earlier}
         for role in ("lead", "finance"):
@@ -66,7 +68,9 @@ def role_for(operation: Operation, person: Person, earlier: list[Approval]) -> s
         return "lead"
     else:
         wanted = "lead"
-    if operation.tier == 3 and roles & {"lead", "finance"}:
+    if held != roles:
+        detail = "You can read this but not approve it: an admin can mint agents' keys."
+    elif operation.tier == 3 and roles & {"lead", "finance"}:
         detail = f"This still needs somebody from {wanted}."
     else:
         detail = f"You can read this but not approve it. It needs the role {wanted}."

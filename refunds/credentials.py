@@ -107,7 +107,8 @@ def rotate(prefix: str, *, overlap: timedelta) -> tuple[Credential, str]:
 
 def life_days(key: Credential) -> int:
     """For how many days a key was made, to the nearest: two clocks stamped its life."""
-    return min(max(round((key.expires_at - key.created_at) / timedelta(days=1)), 1), LIFE_DAYS_MAX)
+    days = (key.expires_at - key.created_at + timedelta(hours=12)) // timedelta(days=1)
+    return min(max(days, 1), LIFE_DAYS_MAX)
 
 
 def authenticate(bearer: str) -> Credential:

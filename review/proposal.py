@@ -13,6 +13,7 @@ from django.conf import settings
 from refunds import balance, policies
 from refunds.consent import asked_by
 from refunds.domain import states
+from refunds.domain.roles import deciding
 from refunds.ledger import Sibling
 from refunds.models import Operation, PolicyCheck
 from refunds.queries import around, pages
@@ -235,7 +236,7 @@ def reader(op: Operation, who: Viewer, given: Given) -> approval.Reader:
     """How the viewer stands towards a proposal; a dead approval of theirs is no yes."""
     pk = who.person.pk
     return approval.Reader(
-        roles=who.roles,
+        roles=deciding(who.roles),
         own=pk in (op.proposer_id, op.agent_owner_id),
         own_agent=op.agent_id is not None and pk == op.agent_owner_id,
         asked=asked_by(op, who.person),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from refunds import approvals, dispatch, feed, intake, ledger, withdrawal
@@ -55,6 +56,13 @@ def test_only_a_lead_approves(cast: Cast) -> None:
     for person in (cast.rosa, cast.omar, cast.olga, cast.mia, cast.adam, cast.dora, cast.fay):
         refusal = refused(operation, person)
         assert (refusal.code, refusal.status) == ("role_missing", 403)
+
+
+def test_an_admin_approves_nothing_whatever_else_they_are(cast: Cast) -> None:
+    build.order()
+    cast.ben.groups.add(Group.objects.get(name="admin"))
+    refusal = refused(build.proposed(cast.echo), cast.ben)
+    assert (refusal.code, "mint agents' keys" in refusal.detail) == ("role_missing", True)
 
 
 def test_another_fingerprint_or_order_version_is_stale_and_records_nothing(cast: Cast) -> None:
