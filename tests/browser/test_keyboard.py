@@ -48,14 +48,16 @@ def _typed(page: Page, *pressed: str) -> None:
 
 
 def _open(page: Page, path: str) -> None:
-    """Go there, also while a way that a key began is still being gone."""
-    try:
-        page.goto(path)
-    except Error as interrupted:
-        if "interrupted by another navigation" not in str(interrupted):
-            raise
+    """Go there, also while ways that keys began are still being gone."""
+    for _ in range(10):
+        try:
+            page.goto(path)
+            return
+        except Error as interrupted:
+            if "interrupted by another navigation" not in str(interrupted):
+                raise
         page.wait_for_load_state()
-        page.goto(path)
+    raise AssertionError(f"{path} was left again and again")
 
 
 def test_no_key_on_any_page_changes_anything(
