@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 
 from tests.audit_book import FAULTS, audit
-from tests.bad_agent.calls import Armoury, Call, any_call, first, same_call
+from tests.bad_agent.calls import Armoury, Call, any_call, first, hasty, same_call
 from tests.bad_agent.hammer import CONNECTIONS, Hammer, Heard
 from tests.bad_agent.lead import Leads
 from tests.bad_agent.wishes import ACCOUNTS, Wish, draw_wishes
@@ -30,6 +30,8 @@ from tests.walkthrough.trail import Trail
 
 CALLS_MIN = 1_000
 RACED_COUNT = 100
+# Ten times what one key may call in a minute, as fast as it goes.
+HASTY_VOLLEYS = 38
 SETTLE_SECONDS_MAX = 180
 FEED_SECONDS_MAX = 60
 ON_ITS_WAY = """
@@ -97,8 +99,11 @@ class Run:
         self.leads.give(wish, operation_id)
 
     async def hammer(self, calls_count: int) -> None:
+        others = (HASTY_VOLLEYS + len(self.separate)) * CONNECTIONS
         async with Hammer(self.here.address, self.heard, self.named) as hammer:
-            await self._singles(hammer, calls_count - len(self.separate) * CONNECTIONS)
+            for _ in range(HASTY_VOLLEYS):
+                await hammer.volley([hasty(self.armoury) for _ in range(CONNECTIONS)])
+            await self._singles(hammer, calls_count - others)
             await asyncio.to_thread(self._settle, self.single)
             for wish in self.separate:
                 await hammer.volley(self._separate_volley(wish))
@@ -225,7 +230,8 @@ def _tell(
     print(json.dumps({name: value for name, value in found.items() if name != "stuck"}))
     counts = (*found["audit"].values(), found["duplicates"], found["never_paid"])
     more = (found["unauthorised_effects"], found["wishes_with_two_operations"], len(found["stuck"]))
-    ok = heard.clean and not any((*counts, *more)) and sent == calls_count
+    paced = heard.refusals["rate_limited"] > 0
+    ok = heard.clean and paced and not any((*counts, *more)) and sent == calls_count
     print(f"{'ok' if ok else 'NOT OK'}, {seconds:.0f} s in all.")
     if os.environ.get("JSON"):
         line = {

@@ -241,8 +241,8 @@ def no_key(armoury: Armoury, wish: Wish) -> Call:
     return _proposal("no key", key, wish, right, _fresh(armoury), same=False)
 
 
-def hasty(armoury: Armoury, wish: Wish) -> Call:
-    """One key far faster than it may go."""
+def hasty(armoury: Armoury) -> Call:
+    """With the one key that goes far faster than it may."""
     right = _answers((200, ""), (429, "rate_limited"))
     path = f"{REFUNDS}?limit=1"
     return Call("hasty", "GET", path, armoury.any_key("hasty"), right)
@@ -296,7 +296,6 @@ KINDS: dict[Callable[[Armoury, Wish], Call], int] = {
     approves: 5,
     dead_key: 4,
     no_key: 3,
-    hasty: 2,
     bad_body: 6,
     oversized: 1,
     no_json: 1,
