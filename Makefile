@@ -22,7 +22,7 @@ demo-reset: $(TO_RUN)  ## forget what the demo stored; the next `make demo` star
 
 test: $(TO_TEST)  ## run the whole suite on servers of its own
 	@mkdir -p $(RUN_DIR)
-	@$(IN_VENV) -m pytest -n 3 --dist worksteal -rs --junitxml=$(RUN_DIR)/junit.xml; \
+	@$(IN_VENV) -m pytest -n 2 --dist worksteal -rs --junitxml=$(RUN_DIR)/junit.xml; \
 	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
 
 test-api: $(TO_TEST)  ## 5,000 generated calls against a real process: it is as its document says; API_SEED= API_CASES=

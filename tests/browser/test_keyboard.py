@@ -47,6 +47,10 @@ def _typed(page: Page, *pressed: str) -> None:
         page.keyboard.press(key)
 
 
+# What Chromium says of a way that another one overtook.
+_INTERRUPTED = ("interrupted by another navigation", "net::ERR_ABORTED")
+
+
 def _open(page: Page, path: str) -> None:
     """Go there, also while ways that keys began are still being gone."""
     for _ in range(10):
@@ -54,7 +58,7 @@ def _open(page: Page, path: str) -> None:
             page.goto(path)
             return
         except Error as interrupted:
-            if "interrupted by another navigation" not in str(interrupted):
+            if not any(way in str(interrupted) for way in _INTERRUPTED):
                 raise
         page.wait_for_load_state()
     raise AssertionError(f"{path} was left again and again")
