@@ -187,8 +187,14 @@ class Walk:
             require(state not in states, f"{operation_id} went {' -> '.join(states)}")
 
 
-def require_no_promise(where: str, text: str) -> None:
-    """Raises NotAsTold when the text promises an outcome or offers to do it again."""
+def require_no_promise(where: str, said: Page | str) -> None:
+    """Raises NotAsTold when a page or an answer promises an outcome or offers to do it again.
+
+    What a page tells people never to say is no promise.
+    """
+    text = said if isinstance(said, str) else said.text
+    if isinstance(said, Page):
+        text = text.replace(said.part("never-said") or "\0", "")
     for words in PROMISES:
         at = text.lower().find(words)
         around = " ".join(text[max(0, at - 60) : at + 60].split())
