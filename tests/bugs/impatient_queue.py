@@ -1,8 +1,9 @@
 """The product's own Celery application on a broker that soon takes a message for lost.
 
 `celery -A tests.bugs.impatient_queue worker`. BUGS_TRACE names the file that gets one JSON line
-whenever a task is taken and whenever it is done. With BUGS_DIE_ON_TAKING the whole worker kills
-itself as soon as it has taken a message, before any code of the task runs.
+when the worker is ready, whenever a task is taken and whenever it is done. With
+BUGS_DIE_ON_TAKING the whole worker kills itself as soon as it has taken a message, before any
+code of the task runs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from celery.signals import task_postrun, task_prerun
+from celery.signals import task_postrun, task_prerun, worker_ready
 
 from config.celery import app
 
@@ -28,6 +29,11 @@ app.conf.broker_transport_options |= {
 def _note(**line: Any) -> None:
     with Path(os.environ["BUGS_TRACE"]).open("a") as trace:
         trace.write(json.dumps({"pid": os.getpid(), **line}) + "\n")
+
+
+@worker_ready.connect
+def _ready(**_: Any) -> None:
+    _note(ready=True)
 
 
 @task_prerun.connect

@@ -49,7 +49,7 @@ def test_b127_a_send_longer_than_the_visibility_time_is_one_call(
     provider.fault("hold")
     with workers.working("one", "two"):
         workers.ring_send(operation.pk)
-        provider.wait_for_hold(60)
+        provider.wait_for_hold(20)
         until(lambda: workers.noted("done"), seconds=20)
         [second] = workers.noted("done")
         assert second["result"] == "gone"

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.bugs.programs import environment
+from tests.bugs.races import until
 from tests.config.bell_app import bell_app
 from tests.provider_process import ROOT
 
 _LIMITS = '{"send_delay_seconds": 0, "call_total_seconds": 20}'
 _STOP_SECONDS = 10
+# Starting is not what these tests measure.
+_READY_SECONDS = 90
 
 
 class Workers:
@@ -44,9 +47,10 @@ class Workers:
 
     @contextmanager
     def working(self, *names: str, **more: str) -> Iterator[list[subprocess.Popen[bytes]]]:
-        """One worker of the money queue per name, each a program of its own."""
+        """One worker of the money queue per name, each a program of its own, once all are ready."""
         running = [self._start(name, more) for name in names]
         try:
+            until(lambda: len(self.noted("ready")) == len(names), seconds=_READY_SECONDS)
             yield running
         finally:
             for each in running:
