@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +14,7 @@ from refunds.models import Operation
 from tests import build
 from tests.agents.tool_door import ToolDoor, asked, problem
 from tests.cast import Cast
-from tests.flows.door import books
+from tests.flows.door import nothing_changes
 
 pytestmark = pytest.mark.django_db
 
@@ -25,13 +23,6 @@ pytestmark = pytest.mark.django_db
 def door(cast: Cast) -> ToolDoor:
     build.order()
     return ToolDoor(cast.echo)
-
-
-@contextmanager
-def nothing_changes() -> Iterator[None]:
-    before = books()
-    yield
-    assert books() == before
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,3 +125,11 @@ def books() -> dict[str, Any]:
         ),
         "refunds": ProviderRefund.objects.count(),
     }
+
+
+@contextmanager
+def nothing_changes() -> Iterator[None]:
+    """What happens in here is refused, and leaves everything as it was."""
+    before = books()
+    yield
+    assert books() == before

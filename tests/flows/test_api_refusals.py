@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from refunds import policies
 from refunds.models import Operation
 from tests import build
 from tests.cast import Cast
-from tests.flows.door import Answer, Door, books, wish
+from tests.flows.door import Answer, Door, nothing_changes, wish
 
 pytestmark = pytest.mark.django_db
 
@@ -29,13 +27,6 @@ NO_AMOUNT = {"amount_minor": ...}
 def door(cast: Cast) -> Door:
     build.order()
     return Door(cast.echo)
-
-
-@contextmanager
-def nothing_changes() -> Iterator[None]:
-    before = books()
-    yield
-    assert books() == before
 
 
 @pytest.mark.parametrize(
