@@ -89,6 +89,7 @@ def test_a_session_that_ends_while_500_characters_are_typed_loses_and_submits_no
     page.get_by_role("button", name="Reject refund of").click()
     expect(page.locator("#slot")).to_contain_text("Nothing was lost and nothing was submitted")
     _sign_in(page, "cleo")
+    expect(page.locator("#slot")).to_contain_text("Signed in as cleo")
     expect(page.get_by_label("Why it is not owed")).to_have_value(TEXT)
     assert _unmoved(waiting)
     page.get_by_role("button", name="Reject refund of").click()

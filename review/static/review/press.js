@@ -78,9 +78,14 @@ addEventListener("submit", (event) => {
 // A page that comes back from the browser's memory is old: draw it again before anything is pressed.
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
-addEventListener("htmx:afterSettle", () => {
+// Signing in changes the token; every form has the new one before anybody can press again.
+addEventListener("htmx:afterSwap", () => {
   const token = one("[data-token]");
   if (token) for (const field of document.getElementsByName("csrfmiddlewaretoken")) field.value = token.dataset.token;
+});
+
+addEventListener("htmx:afterSettle", () => {
+  const token = one("[data-token]");
   const again = token && asking?.isConnected ? one("[type=submit]", asking) : null;
   if (!again) return focusAnswer();
   asking = null;
