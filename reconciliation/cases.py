@@ -41,6 +41,32 @@ def open_case(locked: Locked, reason: str, because: str) -> Case:
     return case
 
 
+def open_payment_case(payment: Payment, reason: str, because: str) -> Case | None:
+    """Open a case about a payment that no operation explains, or add the reason to the open one.
+
+    The order's and the payment's rows are locked by the caller. None when the open case has this
+    reason already with the same words: nothing new is known then.
+    """
+    if reason in HALTS_PAYMENT:
+        Payment.objects.filter(pk=payment.pk).update(halted=True)
+        payment.halted = True
+    case = Case.objects.filter(payment=payment, operation=None, closed_at=None).first()
+    if case is None:
+        return Case.objects.create(
+            payment=payment,
+            reasons=[reason],
+            because=because[:500],
+            due_at=timezone.now() + _DUE,
+        )
+    if reason in case.reasons and case.because == because[:500]:
+        return None
+    if reason not in case.reasons:
+        case.reasons.append(reason)
+    case.because = because[:500]
+    case.save(update_fields=["reasons", "because"])
+    return case
+
+
 def close_by_evidence(locked: Locked, because: str) -> None:
     """Evidence ended the operation: close what closes itself and lift the operation's halt.
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 
+from reconciliation.cases import open_payment_case
 from reconciliation.models import Case
 from refunds.domain import states
 from refunds.domain.money import display
 from refunds.models import Operation, Order, Payment
 
-_DUE = timedelta(hours=4)
 
-
-def over_refunded(now: datetime) -> int:
+def over_refunded() -> int:
     """Open an `external` case for each payment that gave back more than it took; returns how many.
 
     The amounts stay as they are: what really happened is shown, never clamped. A payment with
@@ -43,13 +40,11 @@ def over_refunded(now: datetime) -> int:
             ).exists()
             if over_minor <= 0 or open_already:
                 continue
-            Case.objects.create(
-                payment=payment,
-                reasons=["external"],
-                because=f"Over-refunded by {display(over_minor, payment.currency)}: refunds made"
+            open_payment_case(
+                payment,
+                "external",
+                f"Over-refunded by {display(over_minor, payment.currency)}: refunds made"
                 " here and elsewhere are more than was captured.",
-                due_at=now + _DUE,
             )
-            Payment.objects.filter(pk=payment.pk).update(halted=True)
             opened += 1
     return opened

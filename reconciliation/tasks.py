@@ -27,7 +27,7 @@ def end_leases() -> int:
 
 @shared_task
 def watch_balances() -> int:
-    return monitors.over_refunded(timezone.now())
+    return monitors.over_refunded()
 
 
 @shared_task

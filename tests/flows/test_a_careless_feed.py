@@ -59,7 +59,7 @@ def test_our_own_refund_fed_before_its_answer_is_recorded_is_booked_once(
     provider.release()
     sending.join(timeout=10)
     assert events == ["unanswered"]
-    assert monitors.over_refunded(timezone.now()) == 0
+    assert monitors.over_refunded() == 0
     reconciler.look_up(operation.pk)
     operation.refresh_from_db()
     assert operation.state == states.SUCCEEDED
