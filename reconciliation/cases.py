@@ -67,6 +67,29 @@ def open_payment_case(payment: Payment, reason: str, because: str) -> Case | Non
     return case
 
 
+def open_account_case(provider_account: str, reason: str, because: str) -> Case:
+    """Open a case about payments of an account that are not known here, or renew its words.
+
+    There is no payment to halt: nothing can be sent on one that we do not know.
+    """
+    case, created = Case.objects.get_or_create(
+        provider_account=provider_account,
+        payment=None,
+        closed_at=None,
+        defaults={
+            "reasons": [reason],
+            "because": because[:500],
+            "due_at": timezone.now() + _DUE,
+        },
+    )
+    if not created:
+        if reason not in case.reasons:
+            case.reasons.append(reason)
+        case.because = because[:500]
+        case.save(update_fields=["reasons", "because"])
+    return case
+
+
 def close_by_evidence(locked: Locked, because: str) -> None:
     """Evidence ended the operation: close what closes itself and lift the operation's halt.
 

@@ -26,7 +26,11 @@ def over_refunded() -> int:
     suspects = (
         Payment.objects.filter(captured_minor__lt=F("refunded_minor") + F("held_minor"))
         .filter(Q(captured_minor__lt=F("refunded_minor")) | ~Exists(uncertain))
-        .exclude(pk__in=Case.objects.filter(closed_at=None, operation=None).values("payment_id"))
+        .exclude(
+            pk__in=Case.objects.filter(
+                closed_at=None, operation=None, payment__isnull=False
+            ).values("payment_id")
+        )
         .values_list("pk", "order_id")
     )
     opened = 0

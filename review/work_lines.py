@@ -20,7 +20,7 @@ from review import facts
 from review.access import Viewer
 from review.given import given_to
 from review.presenters import approval, rows, waiting
-from review.presenters.facts import OperationFacts
+from review.presenters.facts import CaseFacts, OperationFacts
 from review.presenters.sentences import stale_words
 from review.presenters.words import actor_word, short, state_word
 
@@ -31,15 +31,18 @@ OWN_DAYS = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a list. `key` and `version` are what a poll compares; `late` words are loud."""
+    """One line of a list. `key` and `version` are what a poll compares; `late` words are loud.
+
+    Without `currency` the amount is not known, without `order_ref` the order is not.
+    """
 
     key: str
     version: int
     state: str
     flag: str = ""
-    amount_minor: int
-    currency: str
-    order_ref: str
+    amount_minor: int = 0
+    currency: str = ""
+    order_ref: str = ""
     small: str
     url: str
     why: str
@@ -161,6 +164,8 @@ def _case_line(case: Case, who: Viewer) -> Line:
     plain = facts.operation(op) if op else None
     bar = rows.case_bar(told, plain, who.clock)
     payment = case.payment
+    if payment is None:
+        return _account_line(case, told, bar)
     return Line(
         key=f"case-{case.pk}",
         version=case.owner_id or 0,
@@ -173,6 +178,24 @@ def _case_line(case: Case, who: Viewer) -> Line:
         url=reverse("operation", args=[op.pk])
         if op
         else reverse("order", args=[payment.order.ref]),
+        why=told.because,
+        notes=[", ".join(state_word(reason) for reason in told.reasons)],
+        by=told.owner or "nobody",
+        age=bar.age,
+        left=bar.due,
+        late=bar.late,
+    )
+
+
+def _account_line(case: Case, told: CaseFacts, bar: rows.Bar) -> Line:
+    """A case about payments that are not known here: no order and no amount to show."""
+    return Line(
+        key=f"case-{case.pk}",
+        version=case.owner_id or 0,
+        state="",
+        flag="payment",
+        small=case.account,
+        url=f"{reverse('unknown', query={'tab': 'person'})}#row-case-{case.pk}",
         why=told.because,
         notes=[", ".join(state_word(reason) for reason in told.reasons)],
         by=told.owner or "nobody",

@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from reconciliation.models import Case
 from refunds.models import Operation, Order
 from refunds.queries import search as queries
 from review import access, case_reads, roles
@@ -27,7 +28,7 @@ def search(request: HttpRequest) -> HttpResponse:
     case = case_reads.called(text)
     found = queries.find(text)
     if case is not None and found.exact is None:
-        return HttpResponseRedirect(_page_of(case.operation or case.payment))
+        return HttpResponseRedirect(_page_of_case(case))
     if found.exact is not None:
         return HttpResponseRedirect(_page_of(found.exact))
     context = {
@@ -39,6 +40,13 @@ def search(request: HttpRequest) -> HttpResponse:
         "length_max": queries.TEXT_LENGTH_MAX,
     }
     return render(request, "review/search.html", context)
+
+
+def _page_of_case(case: Case) -> str:
+    about = case.operation or case.payment
+    if about is not None:
+        return _page_of(about)
+    return f"{reverse('unknown', query={'tab': 'person'})}#row-case-{case.pk}"
 
 
 def _page_of(hit: queries.Hit) -> str:

@@ -31,7 +31,7 @@ def _order_ref(text: str) -> str | None:
     if orders.known(text) is not None:
         return text
     case = case_reads.called(text)
-    if case is not None:
+    if case is not None and case.payment is not None:
         return case.payment.order.ref
     meant = search_queries.newest_meant(text).values_list("order__ref", flat=True)
     refs = list(meant.distinct().order_by("order__ref")[:2])

@@ -27,10 +27,12 @@ CHECKER_ALIVE_SECONDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line; a case about a payment that no operation explains has no `op`."""
+    """One line; a case about a payment that no operation explains has no `op`, and one about
+    payments that are not known here has no `payment` either."""
 
     op: Operation | None
-    payment: Payment
+    payment: Payment | None
+    account: str
     case: CaseFacts | None
     bar: rows.Bar
     knows: str
@@ -129,6 +131,7 @@ def _case_row(case: Case, last: dict[UUID, Evidence], who: access.Viewer) -> Row
         return Row(
             op=None,
             payment=case.payment,
+            account=case.account,
             case=plain,
             bar=rows.case_bar(plain, None, who.clock),
             knows=plain.because,
@@ -141,6 +144,7 @@ def _case_row(case: Case, last: dict[UUID, Evidence], who: access.Viewer) -> Row
     return Row(
         op=row.op,
         payment=row.payment,
+        account=row.account,
         case=plain,
         bar=bar,
         knows=plain.because,
@@ -158,6 +162,7 @@ def _row(op: Operation, last: dict[UUID, Evidence], who: access.Viewer) -> Row:
     return Row(
         op=op,
         payment=op.payment,
+        account=op.provider_account,
         case=None,
         bar=rows.target_bar(plain, who.clock),
         knows=rows.what_we_know(plain, seen, who.clock),
