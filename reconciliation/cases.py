@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from reconciliation import rulings
 from reconciliation.models import Case
 from refunds.ledger import Locked
 from refunds.models import Operation, Payment
@@ -35,10 +36,16 @@ def open_case(locked: Locked, reason: str, because: str) -> Case:
             due_at=timezone.now() + _DUE,
         )
     if reason not in case.reasons:
-        case.reasons.append(reason)
-        case.because = because[:500]
-        case.save(update_fields=["reasons", "because"])
+        _add_reason(case, reason, because)
     return case
+
+
+def _add_reason(case: Case, reason: str, because: str) -> None:
+    """Something new is known: who snoozed the case sees it again."""
+    case.reasons.append(reason)
+    case.because, case.snoozed_until = because[:500], None
+    case.version += 1
+    case.save(update_fields=["reasons", "because", "snoozed_until", "version"])
 
 
 def open_payment_case(payment: Payment, reason: str, because: str) -> Case | None:
@@ -61,9 +68,10 @@ def open_payment_case(payment: Payment, reason: str, because: str) -> Case | Non
     if reason in case.reasons and case.because == because[:500]:
         return None
     if reason not in case.reasons:
-        case.reasons.append(reason)
+        _add_reason(case, reason, because)
+        return case
     case.because = because[:500]
-    case.save(update_fields=["reasons", "because"])
+    case.save(update_fields=["because"])
     return case
 
 
@@ -95,11 +103,33 @@ def close_by_evidence(locked: Locked, because: str) -> None:
 
     A case that also has a reason only people may close stays open, and the halt with it.
     """
-    case = Case.objects.filter(operation=locked.operation, closed_at=None).first()
-    if case is not None:
-        if not CLOSES_ITSELF.issuperset(case.reasons):
+    case = Case.objects.select_for_update().filter(operation=locked.operation, closed_at=None)
+    open_one = case.first()
+    if open_one is not None:
+        rulings.void_waiting(open_one, f"Evidence decided it meanwhile: {because}")
+        if not CLOSES_ITSELF.issuperset(open_one.reasons):
             return
-        case.closed_at, case.closed_because = timezone.now(), because[:500]
-        case.save(update_fields=["closed_at", "closed_because"])
+        _close(open_one, because)
     Operation.objects.filter(pk=locked.operation.pk).update(halted=False)
     locked.operation.halted = False
+
+
+def close_by_people(case: Case, payment: Payment | None, because: str) -> None:
+    """People answered every reason of the case: close it, and lift the halts that were its own.
+
+    The rows of the operation and the payment are locked by the caller, and the case's after them.
+    """
+    _close(case, because)
+    if case.operation is not None:
+        Operation.objects.filter(pk=case.operation.pk).update(halted=False)
+    if payment is None:
+        return
+    halting = Case.objects.filter(payment=payment, closed_at=None)
+    if not halting.filter(reasons__overlap=sorted(HALTS_PAYMENT)).exists():
+        Payment.objects.filter(pk=payment.pk).update(halted=False)
+
+
+def _close(case: Case, because: str) -> None:
+    case.closed_at, case.closed_because = timezone.now(), because[:500]
+    case.version += 1
+    case.save(update_fields=["closed_at", "closed_because", "version"])

@@ -7,7 +7,7 @@ from uuid import UUID
 from celery import shared_task
 from django.utils import timezone
 
-from reconciliation import monitors, probes, reconciler, sweep
+from reconciliation import case_sweep, monitors, probes, reconciler, sweep
 
 
 @shared_task
@@ -33,3 +33,8 @@ def watch_balances() -> int:
 @shared_task
 def probe_accounts() -> list[str]:
     return probes.probe_accounts(timezone.now())
+
+
+@shared_task
+def tend_cases() -> dict[str, int]:
+    return case_sweep.tend(timezone.now())

@@ -1,5 +1,12 @@
 """What we learn afterwards, and what waits for a person because of it."""
 
+from reconciliation.models.case_work import (
+    CaseEvent,
+    CaseStatement,
+    Ruling,
+    RulingEnd,
+    Statement,
+)
 from reconciliation.models.cases import Case
 
-__all__ = ["Case"]
+__all__ = ["Case", "CaseEvent", "CaseStatement", "Ruling", "RulingEnd", "Statement"]

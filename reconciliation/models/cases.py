@@ -15,7 +15,8 @@ class Case(models.Model):
     Reasons: unresolved mismatch contradiction duplicate external unmatched_notice
     overdue_pending poison remedy. A case stops sends, not reading. It is about an operation, or
     about a payment that no operation explains, or, where the provider tells of payments that are
-    not known here, about a provider account alone.
+    not known here, about a provider account alone. `version` moves with every step that changes
+    what others may do; `snoozed_until` and `escalated_to` are flags.
     """
 
     operation = models.ForeignKey(
@@ -29,6 +30,9 @@ class Case(models.Model):
     due_at = models.DateTimeField()
     owner = models.ForeignKey(Person, on_delete=models.PROTECT, null=True, related_name="+")
     owned_until = models.DateTimeField(null=True)
+    version = models.IntegerField(default=1)
+    snoozed_until = models.DateTimeField(null=True)
+    escalated_to = models.CharField(max_length=16, blank=True, default="")
     closed_at = models.DateTimeField(null=True)
     closed_because = models.CharField(max_length=500, blank=True)
 

@@ -1,0 +1,160 @@
+"""What a case rests on, gathered for its page and again for every press: one reading for both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from reconciliation.absence import absence_proved
+from reconciliation.choices import Question, Seen
+from reconciliation.matching import Verdict
+from reconciliation.models import Case, CaseStatement
+from refunds import policies
+from refunds.domain.fingerprint import digest
+from refunds.models import Evidence, Operation, Payment, ProviderRefund
+from refunds.providers import registry
+from refunds.providers.base import StatusWords
+
+# A decision needs a check that is not older (seconds).
+EVIDENCE_FRESH_SECONDS = 900
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """`question` is what a choice is judged by; `digest` is of the evidence behind it, whatever
+    its age: a later lookup that says the same moves nothing. `shown` names every piece by id.
+
+    `absence_id`: the finding that proves absence, where one does.
+    """
+
+    question: Question
+    digest: bytes
+    shown: dict[str, Any]
+    absence_id: int | None = None
+
+
+def gather(case: Case, now: datetime) -> Gathered:
+    """Read what the case rests on; the caller holds its locks, or draws a page."""
+    statements = list(
+        CaseStatement.objects.filter(case=case).select_related("statement").order_by("pk")
+    )
+    papers = [bytes(each.statement.sha256).hex() for each in statements]
+    if case.operation is None:
+        return _about_payment(case, case.payment, papers)
+    return _about_operation(case, case.operation, papers, now)
+
+
+def _about_operation(
+    case: Case, operation: Operation, papers: list[str], now: datetime
+) -> Gathered:
+    account = registry.accounts().get(operation.provider_account)
+    looks = account is not None and account.contract.lookup != "none"
+    evidence = list(
+        Evidence.objects.filter(operation=operation).defer("body").order_by("stored_at", "pk")
+    )
+    telling = _telling(evidence)
+    absence = absence_proved(operation, now)
+    words = registry.adapter(account).words if account else StatusWords()
+    limits = policies.current().currencies.get(operation.currency)
+    question = Question(
+        reasons=tuple(case.reasons),
+        state=operation.state,
+        account=operation.provider_account,
+        amount_minor=operation.amount_minor,
+        currency=operation.currency,
+        tier1_max_minor=limits.tier1_max_minor if limits else None,
+        looks=looks,
+        seen=tuple(_seen(operation, evidence, telling, words)),
+        look_age=(now - telling.started_at).total_seconds() if telling else None,
+        fresh_seconds=EVIDENCE_FRESH_SECONDS,
+        absent_because=absence.because,
+        quiet=absence.quiet,
+        statements=len(papers),
+        surplus_minor=_surplus_minor(operation),
+    )
+    basis = telling.facts if telling else {}
+    others = [each.pk for each in evidence if each.kind != "lookup"]
+    shown = {
+        "operation": [str(operation.pk), operation.version, operation.state],
+        "reasons": list(case.reasons),
+        "lookup": {"verdict": basis.get("verdict"), "candidates": basis.get("candidates", [])},
+        "evidence": others,
+        "statements": papers,
+    }
+    # Which lookup said it is kept, and is no part of the digest: the next one says the same.
+    kept = {**shown, "lookup_evidence": telling.pk if telling else None}
+    return Gathered(
+        question=question, digest=digest(shown), shown=kept, absence_id=absence.evidence_id
+    )
+
+
+def _telling(evidence: Iterable[Evidence]) -> Evidence | None:
+    """The newest lookup that told anything: one that was not answered adds nothing."""
+    lookups = [
+        each
+        for each in evidence
+        if each.kind == "lookup" and each.facts.get("verdict") != str(Verdict.CANNOT_TELL)
+    ]
+    return max(lookups, key=lambda each: each.lookup_no or 0, default=None)
+
+
+def _seen(
+    operation: Operation, evidence: list[Evidence], telling: Evidence | None, words: StatusWords
+) -> list[Seen]:
+    shown = list(telling.facts.get("candidates", [])) if telling else []
+    by_lookup = {each["ref"] for each in shown}
+    for each in evidence:
+        if each.kind == "answer" and each.facts.get("ref") and each.facts["ref"] not in by_lookup:
+            shown.append({**each.facts, "ours": True, "by_lookup": False})
+    anothers = set(
+        ProviderRefund.objects.filter(
+            provider_account=operation.provider_account, ref__in=[each["ref"] for each in shown]
+        )
+        .exclude(operation=operation)
+        .exclude(operation=None, payment__order=operation.order_id)
+        .values_list("ref", flat=True)
+    )
+    return [
+        Seen(
+            ref=str(each["ref"]),
+            amount_minor=each.get("amount_minor"),
+            currency=each.get("currency"),
+            provider_status=str(each.get("provider_status")),
+            payment_same=each.get("payment_ref") == operation.payment.ref,
+            ours=bool(each.get("ours")),
+            paid=each.get("provider_status") in words.succeeded,
+            anothers=each["ref"] in anothers,
+            by_lookup=each.get("by_lookup", True),
+        )
+        for each in shown
+    ]
+
+
+def _surplus_minor(operation: Operation) -> int:
+    """What left the payment for this operation besides the refund that it asked for."""
+    counting = ProviderRefund.objects.filter(operation=operation, counts=True)
+    gone = sum(counting.values_list("amount_minor", flat=True))
+    return max(0, gone - operation.amount_minor)
+
+
+def _about_payment(case: Case, payment: Payment, papers: list[str]) -> Gathered:
+    refunds = ProviderRefund.objects.filter(payment=payment).order_by("pk")
+    shown = {
+        "payment": [payment.provider_account, payment.ref, payment.state],
+        "reasons": list(case.reasons),
+        "because": case.because,
+        "refunds": [
+            [each.ref, each.amount_minor, each.provider_status, each.counts] for each in refunds
+        ],
+        "statements": papers,
+    }
+    question = Question(
+        reasons=tuple(case.reasons),
+        account=payment.provider_account,
+        currency=payment.currency,
+        statements=len(papers),
+        fresh_seconds=EVIDENCE_FRESH_SECONDS,
+    )
+    return Gathered(question=question, digest=digest(shown), shown=shown)
