@@ -61,8 +61,8 @@ _ENDS_THE_DOUBT: Final = frozenset(
 )
 # The reasons that a choice answers; what is left keeps the case open.
 _ANSWERS: Final = {
-    **dict.fromkeys(EVENTS, _ENDS_THE_DOUBT),
-    EXPLAINED: _ENDS_THE_DOUBT | {"external", "duplicate"},
+    **dict.fromkeys(EVENTS, _ENDS_THE_DOUBT | {"remedy"}),
+    EXPLAINED: _ENDS_THE_DOUBT | {"external", "duplicate", "remedy"},
     NOT_OURS: frozenset({"external"}),
     RECOVERED: frozenset({"duplicate"}),
     WRITTEN_OFF: frozenset({"duplicate"}),
@@ -207,6 +207,8 @@ def choices(question: Question) -> tuple[str, ...]:
     """The choices of a case by its reasons and state, in the order of the page."""
     found: list[str] = []
     for reason in question.reasons:
+        if reason == "remedy" and question.uncertain:
+            continue  # it may have reached the customer after all
         table = _WHILE_UNCERTAIN if question.uncertain else _OTHERWISE
         found += table.get(reason) or _OTHERWISE.get(reason, ())
     return tuple(dict.fromkeys(found))

@@ -34,13 +34,13 @@ def rule(
     *,
     reason: str,
     version: int,
-    evidence_digest: str,
+    shown_digest: str,
     confirmed_minor: int | None = None,
     intent: UUID | None = None,
 ) -> Ruling:
     """The first signature; in force at once where one person is enough.
 
-    `evidence_digest` (hex) is of what was on the screen, `confirmed_minor` the amount as typed
+    `shown_digest` is the `screen_digest` that was on the screen, `confirmed_minor` the amount as typed
     again where two must sign about money of an operation.
 
     Raises Refusal: role_missing, own_proposal (403), case_closed, already_claimed,
@@ -54,7 +54,7 @@ def rule(
         checks.require_nobody_waits(found.case)
         if found.case.version != version:
             raise case_work.moved(found.case)
-        checks.require_evidence(found.gathered, evidence_digest)
+        checks.require_same_screen(found, shown_digest)
         text = checks.checked_reason(reason)
         judged = checks.judged_or_refused(found.gathered.question, said)
         checks.require_amount_again(found, said, judged, confirmed_minor)
@@ -90,7 +90,7 @@ def sign(
     person: Person,
     *,
     version: int,
-    evidence_digest: str,
+    shown_digest: str,
     intent: UUID | None = None,
 ) -> Ruling:
     """The second signature, on the evidence that the first one saw.
@@ -115,7 +115,7 @@ def sign(
             raise checks.void()
         if found.case.version != version:
             raise case_work.moved(found.case)
-        checks.require_evidence(found.gathered, evidence_digest)
+        checks.require_same_screen(found, shown_digest)
         said = said_of(ruling)
         judged = checks.judged_or_refused(found.gathered.question, said)
         _in_force(found, ruling, said, judged, by=person, intent=intent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from reconciliation import judge, rulings
-from reconciliation.case_evidence import Gathered
 from reconciliation.choices import (
     REASON_LENGTH_MIN,
     REMEDY,
@@ -72,8 +71,8 @@ def waiting_one(case: Case, ruling_id: int) -> Ruling:
     return found
 
 
-def require_evidence(gathered: Gathered, shown: str) -> None:
-    if gathered.digest.hex() != shown:
+def require_same_screen(found: Opened, shown_digest: str) -> None:
+    if found.screen_digest != shown_digest:
         raise Refusal(
             "evidence_moved",
             "Not recorded. The evidence you were looking at changed. Your text is kept below.",

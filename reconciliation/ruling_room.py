@@ -10,6 +10,7 @@ from reconciliation.case_evidence import Gathered, gather
 from reconciliation.choices import Judged, Said
 from reconciliation.consequences import Books, Plan, plan
 from reconciliation.models import Case
+from refunds.domain.fingerprint import digest
 from refunds.ledger import Locked, lock
 from refunds.models import Operation, Order, Payment, ProviderRefund, Reservation
 
@@ -19,14 +20,22 @@ class Opened:
     """A case with every row that a ruling on it may touch, locked in the order of the house."""
 
     case: Case
-    order: Order | None
-    payment: Payment | None
+    order: Order
+    payment: Payment
     locked: Locked | None
     gathered: Gathered
 
     @property
     def operation(self) -> Operation | None:
         return self.locked.operation if self.locked else None
+
+    @property
+    def screen_digest(self) -> str:
+        """Hex digest of what the page shows beside a ruling: its evidence, and the money that the
+        consequence speaks of."""
+        payment = self.payment
+        money = [payment.captured_minor, payment.refunded_minor, payment.held_minor]
+        return digest([self.gathered.digest.hex(), self.order.version, *money]).hex()
 
 
 def opened(case_id: int, now: datetime) -> Opened:
@@ -66,7 +75,7 @@ def planned(open_case: Opened, said: Said, judged: Judged | None) -> Plan:
         tuple(open_case.case.reasons),
         asked_minor=operation.amount_minor if operation else 0,
         amount_minor=amount_minor,
-        frozen=open_case.order.frozen if open_case.order else False,
+        frozen=open_case.order.frozen,
     )
 
 
@@ -79,10 +88,10 @@ def _books(open_case: Opened, ref: str) -> Books:
     known = ProviderRefund.objects.filter(payment=payment, ref=ref, counts=True).first()
     return Books(
         state=operation.state if operation else "",
-        captured_minor=payment.captured_minor if payment else 0,
-        refunded_minor=payment.refunded_minor if payment else 0,
-        held_minor=payment.held_minor if payment else 0,
+        captured_minor=payment.captured_minor,
+        refunded_minor=payment.refunded_minor,
+        held_minor=payment.held_minor,
         held_here_minor=operation.amount_minor if operation and held else 0,
         booked_here_minor=known.amount_minor if known and ref else 0,
-        order_version=order.version if order else 0,
+        order_version=order.version,
     )

@@ -9,11 +9,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from reconciliation import lookup, reconciler, resolutions, statements
-from reconciliation.case_evidence import gather
 from reconciliation.cases import open_case
 from reconciliation.choices import Said
 from reconciliation.choices import Testimony as Told
 from reconciliation.models import Case, Ruling
+from reconciliation.ruling_room import seen
 from refunds import dispatch
 from refunds.ledger import lock
 from refunds.models import Attempt, Operation, Person
@@ -82,7 +82,7 @@ def screen(case: Case) -> dict[str, Any]:
     ).get(pk=case.pk)
     return {
         "version": fresh.version,
-        "evidence_digest": gather(fresh, timezone.now()).digest.hex(),
+        "shown_digest": seen(fresh, timezone.now()).screen_digest,
     }
 
 

@@ -41,7 +41,7 @@ def refused(code: str, act: Any, *args: Any, **more: Any) -> Refusal:
 
 def books(case: Case) -> tuple[str, int, int]:
     """(state, refunded, held) as they stand."""
-    operation = Operation.objects.select_related("payment").get(pk=case.operation_id)
+    operation = Operation.objects.select_related("payment").get(cases=case)
     return operation.state, operation.payment.refunded_minor, operation.payment.held_minor
 
 
@@ -49,7 +49,7 @@ def as_planned(ruling: Ruling) -> bool:
     """Whether what the page had printed is what the rows say now."""
     plan = ruling.shown["plan"]
     case = Case.objects.get(pk=ruling.case_id)
-    operation = Operation.objects.select_related("payment", "order").get(pk=case.operation_id)
+    operation = Operation.objects.select_related("payment", "order").get(cases=case)
     payment = operation.payment
     return (
         operation.state,

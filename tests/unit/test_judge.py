@@ -86,6 +86,12 @@ def test_a_choice_leaves_the_reasons_that_it_does_not_answer() -> None:
     assert choices.left_open(("unresolved",), "still_unknown") == ("unresolved",)
 
 
+def test_no_remedy_is_chosen_while_the_first_refund_may_have_arrived_after_all() -> None:
+    late = replace(BASE, reasons=("remedy", "contradiction"))
+    assert choices.choices(late) == choices.FOUR
+    assert choices.left_open(late.reasons, "happened") == ()
+
+
 def test_happened_needs_a_refund_that_our_own_lookup_shows() -> None:
     assert "our own lookup shows as paid" in offer(BASE, "happened").missing[0]
     assert "our own lookup" in refused(BASE, Said(choice="happened", ref="rf_1"))
@@ -177,7 +183,7 @@ def test_did_not_happen_is_refused_before_the_quiet_period_even_with_a_statement
 def test_did_not_happen_needs_the_machines_proof_or_a_statement_and_two_people() -> None:
     assert "or the provider’s statement" in refused(BASE, Said(choice="not_happened"))
     for proof in ({"absent_because": ""}, {"statements": 1}):
-        question = replace(BASE, **proof)  # type: ignore[arg-type]
+        question = replace(BASE, **proof)
         assert judge.judge(question, Said(choice="not_happened")).people == 2
     old = replace(BASE, absent_because="", look_age=901.0)
     assert "check now" in refused(old, Said(choice="not_happened"))
