@@ -13,7 +13,7 @@ from reconciliation.matching import Verdict
 from reconciliation.models import Case, CaseStatement
 from refunds import policies
 from refunds.domain.fingerprint import digest
-from refunds.models import Evidence, Operation, Payment, ProviderRefund
+from refunds.models import Evidence, Operation, ProviderRefund
 from refunds.providers import registry
 from refunds.providers.base import StatusWords
 
@@ -42,7 +42,7 @@ def gather(case: Case, now: datetime) -> Gathered:
     )
     papers = [bytes(each.statement.sha256).hex() for each in statements]
     if case.operation is None:
-        return _about_payment(case, case.payment, papers)
+        return _about_payment(case, papers)
     return _about_operation(case, case.operation, papers, now)
 
 
@@ -139,21 +139,23 @@ def _surplus_minor(operation: Operation) -> int:
     return max(0, gone - operation.amount_minor)
 
 
-def _about_payment(case: Case, payment: Payment, papers: list[str]) -> Gathered:
-    refunds = ProviderRefund.objects.filter(payment=payment).order_by("pk")
+def _about_payment(case: Case, papers: list[str]) -> Gathered:
+    """About a payment that no operation explains, or an account whose payment nobody knows."""
+    payment = case.payment
+    known = ProviderRefund.objects.filter(payment=payment).order_by("pk") if payment else ()
     shown = {
-        "payment": [payment.provider_account, payment.ref, payment.state],
+        "payment": [case.account, payment.ref if payment else "", payment.state if payment else ""],
         "reasons": list(case.reasons),
         "because": case.because,
         "refunds": [
-            [each.ref, each.amount_minor, each.provider_status, each.counts] for each in refunds
+            [each.ref, each.amount_minor, each.provider_status, each.counts] for each in known
         ],
         "statements": papers,
     }
     question = Question(
         reasons=tuple(case.reasons),
-        account=payment.provider_account,
-        currency=payment.currency,
+        account=case.account,
+        currency=payment.currency if payment else "",
         statements=len(papers),
         fresh_seconds=EVIDENCE_FRESH_SECONDS,
     )

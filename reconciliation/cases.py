@@ -90,11 +90,11 @@ def open_account_case(provider_account: str, reason: str, because: str) -> Case:
             "due_at": timezone.now() + _DUE,
         },
     )
-    if not created:
-        if reason not in case.reasons:
-            case.reasons.append(reason)
+    if not created and reason not in case.reasons:
+        _add_reason(case, reason, because)
+    elif not created:
         case.because = because[:500]
-        case.save(update_fields=["reasons", "because"])
+        case.save(update_fields=["because"])
     return case
 
 

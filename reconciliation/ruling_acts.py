@@ -38,8 +38,8 @@ def carry_out(
     judged: Judged,
     *,
     locked: Locked | None,
-    order: Order,
-    payment: Payment,
+    order: Order | None,
+    payment: Payment | None,
     absence_id: int | None,
 ) -> None:
     """Do what was ruled; every row is locked by the caller, and the ruling is in force."""
@@ -47,7 +47,7 @@ def carry_out(
     if said.choice in EVENTS:
         assert locked is not None, "only a case about an operation offers these"
         _move(locked, ruling, said, judged, by=by, absence_id=absence_id)
-    elif said.choice == NOT_OURS and not order.frozen:
+    elif said.choice == NOT_OURS and order is not None and not order.frozen:
         mark_frozen(order, frozen=True, by=by, reason=ruling.reason)
     elif said.choice == RESUME and locked is not None:
         Operation.objects.filter(pk=locked.operation.pk).update(
@@ -133,7 +133,7 @@ def _record(said: Said, judged: Judged, operation: Operation) -> RefundRecord | 
     return None
 
 
-def _answered(case: Case, ruling: Ruling, said: Said, payment: Payment) -> None:
+def _answered(case: Case, ruling: Ruling, said: Said, payment: Payment | None) -> None:
     left = left_open(tuple(case.reasons), said.choice)
     because = f"{TITLES[said.choice]}: {ruling.reason}"
     if left:

@@ -20,8 +20,8 @@ class Opened:
     """A case with every row that a ruling on it may touch, locked in the order of the house."""
 
     case: Case
-    order: Order
-    payment: Payment
+    order: Order | None
+    payment: Payment | None
     locked: Locked | None
     gathered: Gathered
 
@@ -33,18 +33,20 @@ class Opened:
     def screen_digest(self) -> str:
         """Hex digest of what the page shows beside a ruling: its evidence, and the money that the
         consequence speaks of."""
-        payment = self.payment
-        money = [payment.captured_minor, payment.refunded_minor, payment.held_minor]
-        return digest([self.gathered.digest.hex(), self.order.version, *money]).hex()
+        books = _books(self, "")
+        money = [books.captured_minor, books.refunded_minor, books.held_minor]
+        return digest([self.gathered.digest.hex(), books.order_version, *money]).hex()
 
 
 def opened(case_id: int, now: datetime) -> Opened:
     """Lock the case and all it is about, and gather its evidence; raises Refusal case_closed."""
     about = Case.objects.select_related("payment").get(pk=case_id)
     locked = lock(about.operation_id) if about.operation_id is not None else None
+    order: Order | None = None
+    payment: Payment | None = None
     if locked is not None:
         order, payment = locked.order, locked.payment
-    else:
+    elif about.payment is not None:
         order = Order.objects.select_for_update().get(pk=about.payment.order_id)
         payment = Payment.objects.select_for_update().get(pk=about.payment.pk)
         payment.order = order
@@ -57,11 +59,16 @@ def opened(case_id: int, now: datetime) -> Opened:
 
 def seen(case: Case, now: datetime) -> Opened:
     """The same for a page, without any lock: it is judged again when something is pressed."""
-    payment = case.payment
-    operation = case.operation
-    locked = Locked(operation.order, payment, operation) if operation is not None else None
+    payment, operation = case.payment, case.operation
+    locked = None
+    if operation is not None:
+        locked = Locked(operation.order, operation.payment, operation)
     return Opened(
-        case=case, order=payment.order, payment=payment, locked=locked, gathered=gather(case, now)
+        case=case,
+        order=payment.order if payment else None,
+        payment=payment,
+        locked=locked,
+        gathered=gather(case, now),
     )
 
 
@@ -75,7 +82,7 @@ def planned(open_case: Opened, said: Said, judged: Judged | None) -> Plan:
         tuple(open_case.case.reasons),
         asked_minor=operation.amount_minor if operation else 0,
         amount_minor=amount_minor,
-        frozen=open_case.order.frozen,
+        frozen=open_case.order is not None and open_case.order.frozen,
     )
 
 
@@ -88,10 +95,10 @@ def _books(open_case: Opened, ref: str) -> Books:
     known = ProviderRefund.objects.filter(payment=payment, ref=ref, counts=True).first()
     return Books(
         state=operation.state if operation else "",
-        captured_minor=payment.captured_minor,
-        refunded_minor=payment.refunded_minor,
-        held_minor=payment.held_minor,
+        captured_minor=payment.captured_minor if payment else 0,
+        refunded_minor=payment.refunded_minor if payment else 0,
+        held_minor=payment.held_minor if payment else 0,
         held_here_minor=operation.amount_minor if operation and held else 0,
         booked_here_minor=known.amount_minor if known and ref else 0,
-        order_version=order.version,
+        order_version=order.version if order else 0,
     )
