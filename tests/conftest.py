@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from django.core.cache import cache
+from django.core.management.commands import flush
 from django.db.backends.postgresql.operations import DatabaseOperations
 
 from refunds import doorbell, policies
@@ -16,25 +16,33 @@ from refunds.providers import registry
 from tests.cast import Cast, assemble
 from tests.provider_process import SandboxProcess
 
+# What the migrations wrote and no test changes: kept, so that nothing has to write it anew.
+_KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _flush_past_the_guards() -> Iterator[None]:
-    """Django's flush is a TRUNCATE, which the guards refuse; a superuser may set them aside."""
-    original: Any = DatabaseOperations.execute_sql_flush
+    """After a test that committed, every row goes; a superuser may set the guards aside.
 
-    def flush(self: DatabaseOperations, sql_list: Iterable[str]) -> None:
-        original(
-            self,
-            [
-                "SET session_replication_role = replica;",
-                *sql_list,
-                "SET session_replication_role = DEFAULT;",
-            ],
-        )
+    Rows are deleted where Django would truncate: that makes new files for each of some hundred
+    tables and indexes, most of them empty, and takes thirty times as long.
+    """
+    patch = pytest.MonkeyPatch()
 
-    setattr(DatabaseOperations, "execute_sql_flush", flush)  # noqa: B010 - a method of Django
+    def rows_of(
+        self: DatabaseOperations, style: object, tables: Iterable[str], **_: object
+    ) -> list[str]:
+        names = [self.quote_name(name) for name in tables if name not in _KEPT]
+        return [
+            "SET session_replication_role = replica;",
+            *(f"DELETE FROM {name};" for name in names),
+            "SET session_replication_role = DEFAULT;",
+        ]
+
+    patch.setattr(DatabaseOperations, "sql_flush", rows_of)
+    patch.setattr(flush, "emit_post_migrate_signal", lambda *_, **__: None)
     yield
-    setattr(DatabaseOperations, "execute_sql_flush", original)  # noqa: B010
+    patch.undo()
 
 
 @pytest.fixture(autouse=True)

@@ -66,9 +66,10 @@ def receiver() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             status = 200 if self.mine.statuses.empty() else self.mine.statuses.get()
+            # Before the answer: the sender goes on as soon as it has it, in another thread of ours.
+            self.mine.received.put(Received(dict(self.headers), body))
             self.send_response(status)
             self.end_headers()
-            self.mine.received.put(Received(dict(self.headers), body))
 
         def log_message(self, format: str, *args: object) -> None:
             """Nothing on the terminal."""
