@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from celery import Celery
-from celery.signals import worker_init, worker_ready
+from celery.signals import task_success, worker_init, worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -14,8 +15,10 @@ import django
 django.setup()
 
 from django.conf import settings
+from django.utils import timezone
 
 from config import broker
+from reconciliation.monitors import machinery
 from refunds import doorbell
 from refunds.checks import require_trustworthy_database
 
@@ -41,6 +44,13 @@ app.conf.beat_schedule = {
     "expire proposals": {"task": "refunds.tasks.expire", "schedule": 60.0},
     "forget old drafts": {"task": "review.tasks.forget_drafts", "schedule": 3600.0},
     "compare with the witness": {"task": "refunds.tasks.check_witness", "schedule": 60.0},
+    "read the monitors": {"task": "reconciliation.tasks.read_monitors", "schedule": 60.0},
+    "watch the monitors": {"task": "reconciliation.tasks.watch_monitors", "schedule": 60.0},
+    "verify what changed": {"task": "reconciliation.tasks.verify_changes", "schedule": 300.0},
+    "verify everything, nightly": {
+        "task": "reconciliation.tasks.verify_everything",
+        "schedule": 60.0,
+    },
 }
 app.autodiscover_tasks(["refunds", "reconciliation", "review"])
 
@@ -51,6 +61,13 @@ def ring(task: str, operation_id: str, after_seconds: float) -> None:
 
 
 doorbell.connect(ring)
+_scheduled = frozenset(entry["task"] for entry in app.conf.beat_schedule.values())
+
+
+@task_success.connect
+def _remember_that_it_ran(sender: Any, **_: object) -> None:
+    if sender.name in _scheduled:
+        machinery.ran(sender.name, timezone.now())
 
 
 @worker_init.connect

@@ -70,6 +70,7 @@ class Environment(BaseSettings):
     link_hosts: str = ""
     policy_file: Path = BASE_DIR / "policy.toml"
     run_dir: Path = BASE_DIR / ".run"
+    metrics_token: str = Field("", repr=False)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     second_factor: Literal["on", "off"] | None = None
     oidc: Oidc | None = None
@@ -81,6 +82,13 @@ class Environment(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         return value if value.is_absolute() else BASE_DIR / value
+
+    @field_validator("metrics_token")
+    @classmethod
+    def _hard_to_guess(cls, value: str) -> str:
+        if value and len(value) < 32:
+            raise ValueError("needs 32 characters or more; leave it out to switch /metrics off")
+        return value
 
     @field_validator("oidc", mode="before")
     @classmethod

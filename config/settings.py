@@ -187,5 +187,6 @@ ALLOW_LOOPBACK_PROVIDERS = ENV.loopback_providers
 SANDBOX_URL = ENV.sandbox_url
 SANDBOX = bool(ENV.sandbox_url) or not PRODUCTION
 LINK_HOSTS = tuple(filter(None, [urlsplit(BASE_URL).hostname, *ENV.link_hosts.split(",")]))
+METRICS_TOKEN = ENV.metrics_token
 WITNESS_DIR = ENV.run_dir / "witness"
 LIMITS = Limits(**ENV.limits)  # type: ignore[arg-type]  # values are checked by the dataclass users

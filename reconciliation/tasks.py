@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from celery import shared_task
+from celery import current_app, shared_task
 from django.utils import timezone
 
-from reconciliation import case_sweep, monitors, probes, reconciler, sweep
+from reconciliation import case_sweep, monitors, probes, reconciler, sweep, verifiers
+from reconciliation.monitors import run as standing_questions
 
 
 @shared_task
@@ -38,3 +39,25 @@ def probe_accounts() -> list[str]:
 @shared_task
 def tend_cases() -> dict[str, int]:
     return case_sweep.tend(timezone.now())
+
+
+@shared_task
+def read_monitors() -> int:
+    entries = current_app.conf.beat_schedule.values()
+    scheduled = {each["task"]: each["schedule"] for each in entries}
+    return standing_questions.read_all(scheduled, timezone.now())
+
+
+@shared_task
+def watch_monitors() -> int:
+    return standing_questions.watch(timezone.now())
+
+
+@shared_task
+def verify_changes() -> int:
+    return verifiers.verify_changes(timezone.now())
+
+
+@shared_task
+def verify_everything() -> int:
+    return verifiers.verify_everything(timezone.now())

@@ -1,5 +1,6 @@
 """What we learn afterwards, and what waits for a person because of it."""
 
+from reconciliation.models.alarms import Acknowledgement, Alarm, SignalRun, VerifierRound
 from reconciliation.models.case_work import (
     CaseEvent,
     CaseStatement,
@@ -9,4 +10,15 @@ from reconciliation.models.case_work import (
 )
 from reconciliation.models.cases import Case
 
-__all__ = ["Case", "CaseEvent", "CaseStatement", "Ruling", "RulingEnd", "Statement"]
+__all__ = [
+    "Acknowledgement",
+    "Alarm",
+    "Case",
+    "CaseEvent",
+    "CaseStatement",
+    "Ruling",
+    "RulingEnd",
+    "SignalRun",
+    "Statement",
+    "VerifierRound",
+]

@@ -25,6 +25,23 @@ def pause(account: str, *, kind: str, reason: str, by: str) -> bool:
     )
 
 
+def stop_for_verifier(account: str, *, reason: str, by: str) -> bool:
+    """Pause one account because its books contradict each other: kind `verifier`, ended by a
+    person. It takes the place of a pause that would end by itself; False beside any other."""
+    ProviderAccount.objects.get_or_create(name=account)
+    return bool(
+        ProviderAccount.objects.filter(
+            name=account, pause_kind__in=["", "outage", "no_credential"]
+        ).update(
+            pause_kind="verifier",
+            pause_reason=reason[:300],
+            paused_at=timezone.now(),
+            paused_by=by,
+            probe_at=None,
+        )
+    )
+
+
 def resume(account: str, *, by: str) -> None:
     """End an account's pause. Raises Refusal when it is not paused, or a person's pause is ended
     by the same person."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models.functions import Now
 
@@ -143,6 +144,8 @@ class Event(models.Model):
 
     class Meta:
         db_table = "event"
+        # Rows come in the order of time: the standing questions read the last minutes by it.
+        indexes = [BrinIndex(fields=["at"], name="event_by_time", autosummarize=True)]
         constraints = [
             models.UniqueConstraint(fields=["operation", "seq"], name="event_one_per_step"),
             models.CheckConstraint(name="event_seq_from_one", condition=models.Q(seq__gte=1)),
@@ -182,6 +185,8 @@ class Attempt(models.Model):
 
     class Meta:
         db_table = "attempt"
+        # Rows come in the order of time: the standing questions read the last minutes by it.
+        indexes = [BrinIndex(fields=["recorded_at"], name="attempt_by_time", autosummarize=True)]
         constraints = [
             models.CheckConstraint(name="attempt_no_from_one", condition=models.Q(no__gte=1)),
             models.CheckConstraint(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
 
@@ -51,6 +52,8 @@ class OrderMove(models.Model):
 
     class Meta:
         db_table = "order_move"
+        # Rows come in the order of time: the standing questions read the last minutes by it.
+        indexes = [BrinIndex(fields=["at"], name="order_move_by_time", autosummarize=True)]
         constraints = [
             models.UniqueConstraint(fields=["order", "version"], name="order_move_version")
         ]

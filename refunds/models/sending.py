@@ -10,7 +10,8 @@ class ProviderAccount(models.Model):
     """The sending state of one account.
 
     A pause is `outage` (ends by itself when a probe is answered), `no_credential` (ends when one
-    is set), `credential` (the provider refused it: ends by a person) or `person`.
+    is set), `credential` (the provider refused it: ends by a person), `verifier` (the books
+    contradict each other: ends by a person) or `person`.
     """
 
     name = models.CharField(max_length=64, primary_key=True)

@@ -233,6 +233,8 @@ DOORS: Final[dict[str, Door]] = {
     "sending/<slug:account>/resume": _press(
         "/sending/plain-main/resume", OPS_LEAD, ADMIN, missing="/sending/nothing/resume"
     ),
+    # For a machine, and off where no token is set
+    "metrics": Door(path="/metrics", get=404, open_get=404, open_post=405),
     # Administering
     "people": _page("/people", frozenset({ADMIN})),
     "people/add": _press("/people/add", ADMIN),

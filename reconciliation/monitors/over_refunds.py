@@ -1,4 +1,4 @@
-"""Standing questions about the books themselves."""
+"""Payments that gave back more than they took: found by a standing question, shown, never clamped."""
 
 from __future__ import annotations
 
