@@ -41,6 +41,8 @@ app.conf.beat_schedule = {
     "ring for due lookups": {"task": "reconciliation.tasks.sweep_due", "schedule": 1.0},
     "probe paused accounts": {"task": "reconciliation.tasks.probe_accounts", "schedule": 5.0},
     "watch balances": {"task": "reconciliation.tasks.watch_balances", "schedule": 30.0},
+    "tell": {"task": "reconciliation.tasks.tell", "schedule": 5.0},
+    "watch what runs out": {"task": "reconciliation.tasks.watch_time", "schedule": 60.0},
     "expire proposals": {"task": "refunds.tasks.expire", "schedule": 60.0},
     "forget old drafts": {"task": "review.tasks.forget_drafts", "schedule": 3600.0},
     "compare with the witness": {"task": "refunds.tasks.check_witness", "schedule": 60.0},

@@ -74,6 +74,12 @@ class Environment(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     second_factor: Literal["on", "off"] | None = None
     oidc: Oidc | None = None
+    # Who is told, and how: reconciliation/outbox_receivers.py.
+    callbacks: dict[str, str] = Field(default_factory=dict)
+    callback_hosts: str = ""
+    callback_secrets: str = Field("", repr=False)
+    email_url: str = Field("", repr=False)
+    email_from: str = ""
     sandbox_url: str = ""
     sandbox_token: str = ""
     limits: dict[str, float | int | tuple[int, ...]] = Field(default_factory=dict)
@@ -96,6 +102,19 @@ class Environment(BaseSettings):
         if isinstance(value, str):
             raise ValueError("must be JSON, as docs/operating.md shows it under People")
         return value
+
+    @field_validator("email_url")
+    @classmethod
+    def _a_mail_server(cls, value: str) -> str:
+        if value:
+            mailer(value)
+        return value
+
+    @model_validator(mode="after")
+    def _mail_has_a_sender(self) -> Environment:
+        if self.email_url and "@" not in self.email_from:
+            raise ValueError("AFTERSEND_EMAIL_FROM must be set with AFTERSEND_EMAIL_URL")
+        return self
 
     @model_validator(mode="after")
     def _complete_for_production(self) -> Environment:
@@ -186,6 +205,26 @@ def database(url: str) -> dict[str, object]:
         "HOST": host,
         "PORT": port,
         "OPTIONS": dict(query),
+    }
+
+
+def mailer(url: str) -> dict[str, object]:
+    """Django's mailer from smtps://user:password@host:port (TLS from the first byte),
+    smtp+tls:// (STARTTLS) or smtp://; raises ValueError for anything else."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("smtps", "smtp+tls", "smtp") or not parts.hostname:
+        raise ValueError("must be smtps://, smtp+tls:// or smtp:// with the host of a mail server")
+    return {
+        "BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+        "OPTIONS": {
+            "host": parts.hostname,
+            "port": parts.port or {"smtps": 465, "smtp+tls": 587, "smtp": 25}[parts.scheme],
+            "username": unquote(parts.username or ""),
+            "password": unquote(parts.password or ""),
+            "use_ssl": parts.scheme == "smtps",
+            "use_tls": parts.scheme == "smtp+tls",
+            "timeout": 10,
+        },
     }
 
 

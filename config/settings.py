@@ -190,3 +190,15 @@ LINK_HOSTS = tuple(filter(None, [urlsplit(BASE_URL).hostname, *ENV.link_hosts.sp
 METRICS_TOKEN = ENV.metrics_token
 WITNESS_DIR = ENV.run_dir / "witness"
 LIMITS = Limits(**ENV.limits)  # type: ignore[arg-type]  # values are checked by the dataclass users
+
+# Who is told: nobody, until receivers are named. Addresses are settings and never rows.
+CALLBACKS = ENV.callbacks
+CALLBACK_HOSTS = tuple(filter(None, ENV.callback_hosts.split(",")))
+CALLBACK_SECRETS = tuple(filter(None, ENV.callback_secrets.split(",")))
+WRITES_MAIL = bool(ENV.email_url)
+MAILERS: dict[str, Any] = {
+    "default": env.mailer(ENV.email_url)
+    if WRITES_MAIL
+    else {"BACKEND": "django.core.mail.backends.dummy.EmailBackend"}
+}
+DEFAULT_FROM_EMAIL = ENV.email_from or "nobody@localhost"

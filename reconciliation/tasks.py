@@ -7,7 +7,17 @@ from uuid import UUID
 from celery import current_app, shared_task
 from django.utils import timezone
 
-from reconciliation import case_sweep, monitors, probes, reconciler, sweep, verifiers
+from reconciliation import (
+    case_sweep,
+    monitors,
+    outbox,
+    outbox_sending,
+    outbox_watch,
+    probes,
+    reconciler,
+    sweep,
+    verifiers,
+)
 from reconciliation.monitors import run as standing_questions
 
 
@@ -61,3 +71,15 @@ def verify_changes() -> int:
 @shared_task
 def verify_everything() -> int:
     return verifiers.verify_everything(timezone.now())
+
+
+@shared_task
+def tell() -> int:
+    """What happened becomes messages, and what is due is sent."""
+    outbox.expand()
+    return outbox_sending.deliver_due(outbox_sending.worker_name())
+
+
+@shared_task
+def watch_time() -> int:
+    return outbox_watch.watch(timezone.now())

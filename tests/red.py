@@ -30,7 +30,11 @@ ROOT = Path(__file__).resolve().parent.parent
 LANES = 2
 RUN_SECONDS_MAX = 300
 # What the migrations write into the database.
-OF_THE_DATABASE = ("refunds/domain/states.py", "refunds/migrations/0002_guards.py")
+OF_THE_DATABASE = (
+    "refunds/domain/states.py",
+    "refunds/migrations/0002_guards.py",
+    "reconciliation/migrations/0006_outbox.py",
+)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from reconciliation.models.case_work import (
     Statement,
 )
 from reconciliation.models.cases import Case
+from reconciliation.models.outbox import Consequence, Delivery, DeliveryTry, Line
 
 __all__ = [
     "Acknowledgement",
@@ -16,6 +17,10 @@ __all__ = [
     "Case",
     "CaseEvent",
     "CaseStatement",
+    "Consequence",
+    "Delivery",
+    "DeliveryTry",
+    "Line",
     "Ruling",
     "RulingEnd",
     "SignalRun",

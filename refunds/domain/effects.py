@@ -1,4 +1,5 @@
-"""The effects that can move money, all of them, declared in one place. Pure.
+"""The effects on others, all of them, declared in one place: what can move money, and what tells.
+Pure.
 
 The wire refuses a request that is not a reading and names no effect of this table
 (`refunds.providers.http`), and a test walks the sources for other ways out.
@@ -13,7 +14,7 @@ READINGS: Final = frozenset({"GET", "HEAD"})
 
 
 class UndeclaredEffect(Exception):
-    """A request that may change something at a provider is not declared here. Nothing was sent."""
+    """A request that may change something elsewhere is not declared here. Nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +22,13 @@ class Effect:
     """One effect. `adapter_method` builds its request; `started_by` is the only caller of that.
 
     `committed_before`: the events of the state table, one of which, with its attempt, is committed
-    before the request leaves.
+    before the request leaves; empty for what moves no money, whose own row is committed then.
     """
 
     name: str
     adapter_method: str
     started_by: str
-    committed_before: tuple[str, ...]
+    committed_before: tuple[str, ...] = ()
 
 
 REFUND_CREATE: Final = Effect(
@@ -36,7 +37,12 @@ REFUND_CREATE: Final = Effect(
     started_by="refunds.dispatch",
     committed_before=("submission_started", "resubmitted"),
 )
-EFFECTS: Final = (REFUND_CREATE,)
+MESSAGE_POST: Final = Effect(
+    name="message.post",
+    adapter_method="signed_post",
+    started_by="reconciliation.outbox_sending",
+)
+EFFECTS: Final = (REFUND_CREATE, MESSAGE_POST)
 
 
 def require_declared(http_method: str, effect: Effect | None) -> None:

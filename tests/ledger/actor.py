@@ -68,6 +68,9 @@ def settle_in(order: dict[str, Any]) -> None:
     options["options"] += f" -c statement_timeout=30000 -c lock_timeout={order['lock_timeout_ms']}"
     settings.WITNESS_DIR = Path(order["witness"])
     settings.LIMITS = replace(settings.LIMITS, **order["limits"])
+    if "AFTERSEND_CALLBACKS" in order["environ"]:
+        settings.CALLBACKS = json.loads(order["environ"]["AFTERSEND_CALLBACKS"])
+        settings.CALLBACK_SECRETS = (order["environ"]["AFTERSEND_CALLBACK_SECRETS"],)
 
 
 def acts(order: dict[str, Any]) -> Callable[[str, int], str]:
@@ -75,6 +78,7 @@ def acts(order: dict[str, Any]) -> Callable[[str, int], str]:
     from django.utils import timezone
 
     from reconciliation import reconciler
+    from reconciliation.tasks import tell
     from refunds import approvals, dispatch
     from refunds.consent import Shown
     from refunds.ledger import Sibling
@@ -102,6 +106,7 @@ def acts(order: dict[str, Any]) -> Callable[[str, int], str]:
         "revoke": lambda pk, version: approvals.revoke(UUID(pk), person(), version=version).state,
         "approve": approve,
         "look_up": lambda pk, _: reconciler.look_up(UUID(pk)),
+        "tell": lambda *_: str(tell()),
         "end_leases": lambda pk, _: str(reconciler.end_leases(timezone.now(), batch_max=100)),
     }
     return verbs[order["verb"]]

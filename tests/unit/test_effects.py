@@ -1,4 +1,4 @@
-"""Nothing reaches a provider outside the table of effects: the sources are walked for ways out."""
+"""Nothing reaches anybody outside the table of effects: the sources are walked for ways out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from refunds.domain import states
-from refunds.domain.effects import EFFECTS, READINGS, REFUND_CREATE
+from refunds.domain.effects import EFFECTS, READINGS, Effect
 
 ROOT = Path(__file__).resolve().parents[2]
 # All programs of ours. The sandbox is another company's and imports nothing of ours.
@@ -18,6 +18,7 @@ PACKAGES = ("config", "refunds", "reconciliation", "review")
 NETWORK = (
     "aiohttp",
     "anyio",
+    "django.core.mail",
     "ftplib",
     "http.client",
     "httpx",
@@ -34,16 +35,24 @@ NETWORK = (
 )
 # Who may import a library that can open a connection, and what for.
 MAY_CONNECT = {
-    "refunds.providers.http": "the one way to a provider",
+    "refunds.providers.http": "the one way to a provider and to receivers",
+    "reconciliation.outbox_wire": "writes e-mail, by Django",
     "refunds.dispatch": "asks for the machine's name, opens nothing",
     "config.supervision.ports": "looks for a free port on this machine",
     "review.demo.shop": "prepares the demo's sandbox by its control address",
     "refunds.mcp_client.aftersend_mcp.door": "calls our own REST door, as any agent does",
 }
-MAY_CALL_A_PROVIDER = {
+MAY_CALL = {
     "refunds.dispatch",
     "refunds.providers.listing",
+    "reconciliation.outbox_sending",
     "reconciliation.probes",
+}
+# The methods that build a request which changes something elsewhere, where they stand.
+MAY_CHANGE = {
+    ("refunds.providers.plain", "create_refund"),
+    ("refunds.providers.stripe", "create_refund"),
+    ("reconciliation.outbox_wire", "signed_post"),
 }
 
 Sources = Iterable[tuple[str, ast.Module]]
@@ -103,12 +112,13 @@ def calling(found: Sources) -> set[str]:
 
 
 def building(found: Sources, method: str) -> set[str]:
-    """Modules that name an adapter's method, as an attribute or for `getattr`."""
+    """Modules that name the method: imported, as an attribute, or for `getattr`."""
     return {
         module
         for module, tree in found
         for node in ast.walk(tree)
-        if (isinstance(node, ast.Attribute) and node.attr == method)
+        if (isinstance(node, ast.alias) and node.name.rpartition(".")[2] == method)
+        or (isinstance(node, ast.Attribute) and node.attr == method)
         or (isinstance(node, ast.Constant) and node.value == method and _in_getattr(tree, node))
     }
 
@@ -144,24 +154,18 @@ def test_only_these_modules_can_open_a_connection() -> None:
     assert connecting(sources()) == MAY_CONNECT.keys()
 
 
-def test_only_these_modules_use_the_wire_to_a_provider() -> None:
-    assert calling(sources()) == MAY_CALL_A_PROVIDER
+def test_only_these_modules_use_the_wire() -> None:
+    assert calling(sources()) == MAY_CALL
 
 
 @pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: effect.name)
-def test_an_effect_is_started_by_the_one_who_is_named(effect: object) -> None:
-    assert effect is REFUND_CREATE
-    assert building(sources(), REFUND_CREATE.adapter_method) == {REFUND_CREATE.started_by}
+def test_an_effect_is_started_by_the_one_who_is_named(effect: Effect) -> None:
+    assert building(sources(), effect.adapter_method) == {effect.started_by}
 
 
-def test_only_the_methods_of_the_table_change_something_at_a_provider() -> None:
-    declared = {effect.adapter_method for effect in EFFECTS}
-    found = changing(sources())
-    assert {module for module, _ in found} == {
-        "refunds.providers.plain",
-        "refunds.providers.stripe",
-    }
-    assert {function for _, function in found} == declared
+def test_only_the_methods_of_the_table_change_something_elsewhere() -> None:
+    assert changing(sources()) == MAY_CHANGE
+    assert {function for _, function in MAY_CHANGE} == {each.adapter_method for each in EFFECTS}
 
 
 def test_an_effect_waits_for_events_by_which_the_dispatcher_claims() -> None:
@@ -170,7 +174,9 @@ def test_an_effect_waits_for_events_by_which_the_dispatcher_claims() -> None:
         for rule in states.RULES
         if rule.target == states.SUBMITTING and states.DISPATCHER in rule.by
     }
-    assert set(REFUND_CREATE.committed_before) == claims
+    money, message = EFFECTS
+    assert set(money.committed_before) == claims
+    assert not message.committed_before, "a message moves no money; its own row is its claim"
 
 
 @pytest.mark.parametrize(
@@ -186,6 +192,8 @@ def test_an_effect_waits_for_events_by_which_the_dispatcher_claims() -> None:
         "import importlib\nimportlib.import_module(name)",
         "__import__('stripe')",
         "import stripe",
+        "from django.core import mail",
+        "from django.core.mail import send_mail",
     ],
 )
 def test_a_new_way_out_would_be_noticed(code: str) -> None:
@@ -212,6 +220,8 @@ def test_a_new_caller_of_the_wire_would_be_noticed(code: str) -> None:
         "registry.adapter(a).create_refund(a, b, c)",
         "make = adapter.create_refund",
         "getattr(adapter, 'create_refund')(a, b, c)",
+        "from refunds.providers.new import create_refund",
+        "from refunds.providers.new import create_refund as make",
     ],
 )
 def test_a_new_starter_would_be_noticed(code: str) -> None:
