@@ -24,6 +24,7 @@ from sandbox.operations import (
     Cancel,
     Create,
     Declined,
+    ListDisputes,
     ListRefunds,
     Operation,
     Retrieve,
@@ -197,7 +198,7 @@ class Door:
                     payment=payment.ref if payment else operation.payment_ref,
                     known=book.seen_before(account, operation.marker, operation.key),
                 )
-            case ListRefunds():
+            case ListRefunds() | ListDisputes():
                 payment = book.payment(account, operation.payment_ref, operation.charge)
                 return Subject(
                     account=account,

@@ -8,6 +8,7 @@ from starlette.routing import Route
 
 from sandbox.book import Payment, Refund
 from sandbox.control_requests import Answering, ControlError, guarded, read_fields, required_text
+from sandbox.disputes import Disputes
 from sandbox.faults import RuleError, read_rule
 from sandbox.history import PAYMENT_STATES, History
 from sandbox.instants import iso, span
@@ -183,8 +184,10 @@ class Control:
         if payment is None:
             raise ControlError("payment_not_found", "no such payment", 404)
         disputed = Payment(**vars(payment) | {"state": _DISPUTE_OUTCOMES[outcome]})
-        self._book.put_payment(disputed)
-        return JSONResponse(_shown(disputed))
+        with self._book.transaction():
+            self._book.put_payment(disputed)
+            dispute = Disputes(self._book).turn(payment, outcome)
+        return JSONResponse(_shown(disputed) | {"dispute": dispute.id})
 
     async def deliver_notices(self, request: Request) -> Response:
         fields = await read_fields(request, "deliver", "order")

@@ -14,6 +14,7 @@ from sandbox.operations import (
     Cancel,
     Create,
     Declined,
+    ListDisputes,
     ListRefunds,
     Operation,
     ReadPayment,
@@ -51,7 +52,7 @@ class Engine:
                 return self._once(turn, operation, lambda: self._cancel(turn, operation))
             case Update():
                 return self._once(turn, operation, lambda: self._update(turn, operation))
-            case Retrieve() | ListRefunds() | ReadPayment():
+            case Retrieve() | ListRefunds() | ListDisputes() | ReadPayment():
                 error = error_fault(turn.twists)
                 return (
                     error.answer(turn.dialect) if error else self._lookups.answer(turn, operation)

@@ -1,9 +1,17 @@
 """Reading the book as the account's lookup shows it: lagging, filtered, in pages."""
 
 from sandbox.book import Book, Refund
-from sandbox.dialects import Page
+from sandbox.dialects import DisputePage, Page
+from sandbox.disputes import Disputes
 from sandbox.instants import span
-from sandbox.operations import Answer, Declined, ListRefunds, ReadPayment, Retrieve
+from sandbox.operations import (
+    Answer,
+    Declined,
+    ListDisputes,
+    ListRefunds,
+    ReadPayment,
+    Retrieve,
+)
 from sandbox.turn import Turn
 
 # A cursor that no list continues from: what a lost page is asked for with.
@@ -14,11 +22,18 @@ def refund_not_found(refund_id: str) -> Declined:
     return Declined("refund_not_found", f"no refund {refund_id!r} here", param="id")
 
 
+def _cursor_not_found(cursor: str) -> Declined:
+    return Declined("cursor_not_found", f"no page after {cursor!r}", param="starting_after")
+
+
 class Lookups:
     def __init__(self, book: Book) -> None:
         self._book = book
+        self._disputes = Disputes(book)
 
-    def answer(self, turn: Turn, asked: Retrieve | ListRefunds | ReadPayment) -> Answer:
+    def answer(
+        self, turn: Turn, asked: Retrieve | ListRefunds | ListDisputes | ReadPayment
+    ) -> Answer:
         """What the provider shows at `turn.at`; Declined where there is nothing to show."""
         match asked:
             case ReadPayment():
@@ -32,6 +47,9 @@ class Lookups:
             case ListRefunds():
                 self._check_offered(turn)
                 return turn.dialect.page(self._page(turn, asked))
+            case ListDisputes():
+                self._check_offered(turn)
+                return turn.dialect.dispute_page(self._dispute_page(turn, asked))
 
     def _check_offered(self, turn: Turn) -> None:
         if turn.profile.lookup == "none":
@@ -81,7 +99,33 @@ class Lookups:
             return self._with_lost_rest(turn, shown[: len(shown) // 2])
         return Page(refunds=shown, more=more, cursor=shown[-1].id if more else None)
 
-    def _payment_ref(self, turn: Turn, asked: ListRefunds) -> str | None:
+    def _dispute_page(self, turn: Turn, asked: ListDisputes) -> DisputePage:
+        if "wrong_mode" in turn.twists:
+            return DisputePage(disputes=[], more=False, cursor=None)
+        filtered = "list_ignores_filter" not in turn.twists
+        looping = "list_cursor_loop" in turn.twists
+        start = None
+        if asked.after is not None and not looping:
+            start = self._disputes.number(turn.account, asked.after)
+            if start is None:
+                raise _cursor_not_found(asked.after)
+        found = self._disputes.listed(
+            turn.account,
+            payment_ref=self._payment_ref(turn, asked) if filtered else None,
+            created_from=asked.created_from if filtered else None,
+            created_until=asked.created_until if filtered else None,
+            after_seq=start,
+            newest_first=asked.newest_first,
+            limit=asked.limit + 1,
+        )
+        shown = found[: asked.limit]
+        if "list_missing_page" in turn.twists:
+            return DisputePage(disputes=shown[: len(shown) // 2], more=True, cursor=LOST_CURSOR)
+        more = looping or len(found) > asked.limit
+        cursor = shown[-1].id if shown else LOST_CURSOR
+        return DisputePage(disputes=shown, more=more, cursor=cursor if more else None)
+
+    def _payment_ref(self, turn: Turn, asked: ListRefunds | ListDisputes) -> str | None:
         """The payment to filter by; Declined when the filter names none of this account."""
         if asked.payment_ref is None and asked.charge is None:
             return None
@@ -95,7 +139,7 @@ class Lookups:
             return None
         number = self._book.refund_number(turn.account, cursor)
         if number is None or cursor == self._book.fact(f"lost:{turn.account}"):
-            raise Declined("cursor_not_found", f"no page after {cursor!r}", param="starting_after")
+            raise _cursor_not_found(cursor)
         return number
 
     def _with_lost_rest(self, turn: Turn, refunds: list[Refund]) -> Page:

@@ -85,6 +85,20 @@ class ListRefunds:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ListDisputes:
+    """Bounds as of ListRefunds."""
+
+    on: ClassVar[str] = "list"
+    payment_ref: str | None = None
+    charge: str | None = None
+    created_from: int | None = None
+    created_until: int | None = None
+    limit: int
+    after: str | None = None
+    newest_first: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cancel:
     on: ClassVar[str] = "cancel"
     refund_id: str
@@ -109,7 +123,7 @@ class ReadPayment:
     ref: str
 
 
-Operation = Create | Retrieve | ListRefunds | Cancel | Update | ReadPayment
+Operation = Create | Retrieve | ListRefunds | ListDisputes | Cancel | Update | ReadPayment
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ TABLES = (
     "payments",
     "refunds",
     "statuses",
+    "disputes",
     "keys",
     "calls",
     "rules",
@@ -56,6 +57,20 @@ CREATE TABLE IF NOT EXISTS statuses (
     status TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS statuses_of_refund ON statuses (refund_id, at, seq);
+
+-- Of one payment; `status` is opened, won or lost.
+CREATE TABLE IF NOT EXISTS disputes (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    account TEXT NOT NULL,
+    payment_ref TEXT NOT NULL,
+    charge TEXT NOT NULL,
+    amount_minor INTEGER NOT NULL,
+    currency TEXT NOT NULL,
+    status TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS disputes_of_account ON disputes (account, seq);
 
 -- status NULL: a request under this key is being executed.
 CREATE TABLE IF NOT EXISTS keys (

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sandbox.book import Payment, Refund
+from sandbox.disputes import Dispute
 from sandbox.operations import Answer, Call, Declined, Operation
 
 
@@ -13,6 +14,15 @@ class Page:
     """Part of a list; `cursor` continues it where the dialect names cursors itself."""
 
     refunds: list[Refund]
+    more: bool
+    cursor: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisputePage:
+    """As Page, of disputes."""
+
+    disputes: list[Dispute]
     more: bool
     cursor: str | None
 
@@ -46,6 +56,8 @@ class Dialect(Protocol):
     def current(self, refund: Refund) -> Answer: ...
 
     def page(self, page: Page) -> Answer: ...
+
+    def dispute_page(self, page: DisputePage) -> Answer: ...
 
     def payment(self, payment: Payment, mode: str) -> Answer: ...
 

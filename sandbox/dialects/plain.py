@@ -1,6 +1,7 @@
 """The plain dialect: JSON, one knob of the contract visible per account.
 
-`POST /refunds`, `GET /refunds/{id}`, `GET /refunds?payment=&after=&limit=` (oldest first).
+`POST /refunds`, `GET /refunds/{id}`, `GET /refunds?payment=&created_from=&after=&limit=` and
+`GET /disputes?payment=&created_from=&after=&limit=` (oldest first).
 """
 
 import hashlib
@@ -8,16 +9,19 @@ import hmac
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from sandbox.book import Payment, Refund
-from sandbox.dialects import Dialect, Page, Stamp
-from sandbox.instants import iso
+from sandbox.dialects import Dialect, DisputePage, Page, Stamp
+from sandbox.disputes import Dispute
+from sandbox.instants import MICROSECONDS, iso
 from sandbox.operations import (
     Answer,
     Call,
     Create,
     Declined,
+    ListDisputes,
     ListRefunds,
     Operation,
     Refused,
@@ -73,7 +77,9 @@ class Plain(Dialect):
             case "POST", ["refunds"]:
                 return _create(call)
             case "GET", ["refunds"]:
-                return _list(call)
+                return ListRefunds(**_list(call))
+            case "GET", ["disputes"]:
+                return ListDisputes(**_list(call))
             case "GET", ["refunds", refund_id]:
                 return Retrieve(refund_id=refund_id)
         raise Declined("path_not_found", f"no {call.method} {call.path} here")
@@ -97,6 +103,10 @@ class Plain(Dialect):
 
     def page(self, page: Page) -> Answer:
         items = [self.shown(refund) for refund in page.refunds]
+        return Answer.of(200, {"items": items, "next": page.cursor if page.more else None})
+
+    def dispute_page(self, page: DisputePage) -> Answer:
+        items = [_dispute(dispute) for dispute in page.disputes]
         return Answer.of(200, {"items": items, "next": page.cursor if page.more else None})
 
     def payment(self, payment: Payment, mode: str) -> Answer:
@@ -166,12 +176,46 @@ def _body(body: bytes) -> dict[str, Any]:
     return fields
 
 
-def _list(call: Call) -> ListRefunds:
+def _dispute(dispute: Dispute) -> dict[str, Any]:
+    return {
+        "id": dispute.id,
+        "payment": dispute.payment_ref,
+        "amount_minor": dispute.amount_minor,
+        "currency": dispute.currency,
+        "status": dispute.status,
+        "created_at": iso(dispute.created_at),
+    }
+
+
+def _list(call: Call) -> dict[str, Any]:
+    """What both lists of this dialect are asked by."""
     query = dict(call.query)
-    unknown = sorted(set(query) - {"payment", "after", "limit"})
+    unknown = sorted(set(query) - {"payment", "created_from", "after", "limit"})
     if unknown:
         raise Declined("query_invalid", f"unknown parameter {unknown[0]!r}", param=unknown[0])
     limit = query.get("limit", str(_LIMIT_DEFAULT))
     if not limit.isascii() or not limit.isdigit() or not 1 <= int(limit) <= _LIMIT_MAX:
         raise Declined("query_invalid", f"limit must be 1 to {_LIMIT_MAX}", param="limit")
-    return ListRefunds(payment_ref=query.get("payment"), limit=int(limit), after=query.get("after"))
+    return {
+        "payment_ref": query.get("payment"),
+        "created_from": _created_from(query.get("created_from")),
+        "limit": int(limit),
+        "after": query.get("after"),
+    }
+
+
+def _created_from(given: str | None) -> int | None:
+    """Microseconds of an ISO 8601 instant with a zone."""
+    if given is None:
+        return None
+    try:
+        at = datetime.fromisoformat(given)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise Declined(
+            "query_invalid",
+            "created_from must be an ISO 8601 instant with a zone",
+            param="created_from",
+        )
+    return round(at.timestamp() * MICROSECONDS)

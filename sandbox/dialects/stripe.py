@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from sandbox.book import Payment, Refund
-from sandbox.dialects import Dialect, Page, Stamp
+from sandbox.dialects import Dialect, DisputePage, Page, Stamp
 from sandbox.dialects.stripe_requests import read_request
+from sandbox.disputes import Dispute
 from sandbox.instants import MICROSECONDS
 from sandbox.operations import Answer, Call, Declined, Operation
 
@@ -107,6 +108,17 @@ class Stripe(Dialect):
             },
         )
 
+    def dispute_page(self, page: DisputePage) -> Answer:
+        return Answer.of(
+            200,
+            {
+                "object": "list",
+                "data": [_dispute(dispute) for dispute in page.disputes],
+                "has_more": page.more,
+                "url": "/v1/disputes",
+            },
+        )
+
     def payment(self, payment: Payment, mode: str) -> Answer:
         captured = payment.state != "uncaptured"
         return Answer.of(
@@ -168,3 +180,23 @@ class Stripe(Dialect):
     def signature(self, secret: str, timestamp: int, body: bytes) -> tuple[str, str]:
         digest = hmac.new(secret.encode(), b"%d." % timestamp + body, hashlib.sha256).hexdigest()
         return "Stripe-Signature", f"t={timestamp},v1={digest}"
+
+
+def _dispute(dispute: Dispute) -> dict[str, Any]:
+    return {
+        "id": dispute.id,
+        "object": "dispute",
+        "amount": dispute.amount_minor,
+        "balance_transactions": [],
+        "charge": dispute.charge,
+        "created": dispute.created_at // MICROSECONDS,
+        "currency": dispute.currency.lower(),
+        "evidence": {},
+        "evidence_details": {"has_evidence": False, "submission_count": 0},
+        "is_charge_refundable": False,
+        "livemode": True,
+        "metadata": {},
+        "payment_intent": dispute.payment_ref,
+        "reason": "general",
+        "status": "needs_response" if dispute.status == "opened" else dispute.status,
+    }

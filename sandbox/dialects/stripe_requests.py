@@ -12,6 +12,7 @@ from sandbox.operations import (
     Cancel,
     Create,
     Declined,
+    ListDisputes,
     ListRefunds,
     Operation,
     ReadPayment,
@@ -59,6 +60,8 @@ def read_request(call: Call) -> Operation:
             return _create(call)
         case "GET", ["v1", "refunds"]:
             return _list(nested(call.query))
+        case "GET", ["v1", "disputes"]:
+            return _list_disputes(nested(call.query))
         case "GET", ["v1", "refunds", refund_id]:
             return Retrieve(refund_id=refund_id)
         case "POST", ["v1", "refunds", refund_id]:
@@ -103,11 +106,30 @@ def _create(call: Call) -> Create:
     )
 
 
-def _list(given: Mapping[str, Any]) -> ListRefunds:
-    fields = _known(given, _LIST_FIELDS)
+def _limit(fields: Mapping[str, Any]) -> int:
     limit = _text(fields, "limit") or "10"
     if not (limit.isascii() and limit.isdigit() and 1 <= int(limit) <= 100):
         raise Declined("parameter_invalid_integer", "limit must be 1 to 100", param="limit")
+    return int(limit)
+
+
+def _list_disputes(given: Mapping[str, Any]) -> ListDisputes:
+    fields = _known(given, _LIST_FIELDS - {"ending_before"})
+    created_from, created_until = _created(fields.get("created"))
+    return ListDisputes(
+        payment_ref=_text(fields, "payment_intent"),
+        charge=_text(fields, "charge"),
+        created_from=created_from,
+        created_until=created_until,
+        limit=_limit(fields),
+        after=_text(fields, "starting_after"),
+        newest_first=True,
+    )
+
+
+def _list(given: Mapping[str, Any]) -> ListRefunds:
+    fields = _known(given, _LIST_FIELDS)
+    limit = _limit(fields)
     after, before = _text(fields, "starting_after"), _text(fields, "ending_before")
     if after is not None and before is not None:
         raise Declined(
@@ -121,7 +143,7 @@ def _list(given: Mapping[str, Any]) -> ListRefunds:
         charge=_text(fields, "charge"),
         created_from=created_from,
         created_until=created_until,
-        limit=int(limit),
+        limit=limit,
         after=after,
         before=before,
         newest_first=True,
