@@ -37,6 +37,7 @@ class ProviderContract:
     key_window: Fact = UNKNOWN_FACT
     rejections_stored: bool = False
     lookup: Literal["none", "now", "lagged"] = "none"
+    account_list: Literal["none", "by_creation"] = "none"
     flight_max: Fact = UNKNOWN_FACT
     lookup_lag: Fact = UNKNOWN_FACT
     idle_close: Fact = UNKNOWN_FACT

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from refunds.domain.contract import ProviderContract
 from refunds.domain.effects import Effect
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer, RefundRecord
+from refunds.providers.account_list import AccountPage, What
 
 JSON_DEPTH_MAX = 20
 
@@ -112,6 +113,14 @@ class Adapter(Protocol):
     def retrieve(self, account: Account, ref: str) -> HttpRequest: ...
 
     def read_one(self, raw: RawAnswer, payment_ref: str) -> Reading: ...
+
+    def list_account(
+        self, account: Account, what: What, since: datetime, cursor: str | None
+    ) -> HttpRequest:
+        """Refunds or disputes of all payments, created at `since` or later."""
+        ...
+
+    def read_account_page(self, raw: RawAnswer, what: What) -> AccountPage: ...
 
     def speaks_for_another(self, raw: RawAnswer, account: Account) -> str:
         """Why an answer is not about this account and mode; "" where nothing says so."""

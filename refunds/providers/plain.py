@@ -5,6 +5,7 @@ Source of its facts: the sandbox is in this repository, and its behaviour is tes
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -12,6 +13,13 @@ from refunds.domain.contract import Fact, ProviderContract
 from refunds.domain.effects import REFUND_CREATE
 from refunds.domain.fingerprint import canonical
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer, RefundRecord
+from refunds.providers.account_list import (
+    AccountPage,
+    ListedDispute,
+    ListedRefund,
+    Standing,
+    What,
+)
 from refunds.providers.base import (
     Account,
     HttpRequest,
@@ -118,12 +126,7 @@ class Plain:
 
     def read_page(self, raw: RawAnswer, payment_ref: str) -> Page:
         try:
-            if raw.status != 200:
-                raise NotOneRecord(_no_answer(raw))
-            table = parse_object(raw)
-            items, cursor = table.get("items"), table.get("next")
-            if not isinstance(items, list) or not (cursor is None or text(cursor)):
-                raise NotOneRecord("the list has no items or an odd cursor")
+            items, cursor = _items(raw)
             records = tuple(_record(item) for item in items)
         except NotOneRecord as error:
             return Page(readable=False, because=str(error))
@@ -144,6 +147,31 @@ class Plain:
         except NotOneRecord as error:
             return Reading(record=None, because=str(error))
 
+    def list_account(
+        self, account: Account, what: What, since: datetime, cursor: str | None
+    ) -> HttpRequest:
+        query = {"created_from": since.isoformat(), "limit": "100"}
+        query |= {"after": cursor} if cursor else {}
+        return HttpRequest(
+            method="GET",
+            url=f"{account.base_url}/{what}?{urlencode(query)}",
+            headers=_headers(account),
+        )
+
+    def read_account_page(self, raw: RawAnswer, what: What) -> AccountPage:
+        try:
+            items, cursor = _items(raw)
+            if what == "disputes":
+                disputes = tuple(_dispute(item) for item in items)
+                return AccountPage(readable=True, disputes=disputes, next_cursor=cursor)
+            records = [_record(item) for item in items]
+        except NotOneRecord as error:
+            return AccountPage(readable=False, because=str(error))
+        refunds = tuple(
+            ListedRefund(record=each, payment_refs=(each.payment_ref,)) for each in records
+        )
+        return AccountPage(readable=True, refunds=refunds, next_cursor=cursor)
+
     def speaks_for_another(self, raw: RawAnswer, account: Account) -> str:
         # The sandbox calls its own mode live, whatever we call the sandbox.
         ours = "live" if account.mode == "sandbox" else account.mode
@@ -157,6 +185,17 @@ def _headers(account: Account) -> dict[str, str]:
 
 def _no_answer(raw: RawAnswer) -> str:
     return raw.failure or f"the provider answered HTTP {raw.status}"
+
+
+def _items(raw: RawAnswer) -> tuple[list[Any], str | None]:
+    """The items of a list and the cursor of its next page; raises NotOneRecord."""
+    if raw.status != 200:
+        raise NotOneRecord(_no_answer(raw))
+    table = parse_object(raw)
+    items, cursor = table.get("items"), table.get("next")
+    if not isinstance(items, list) or not (cursor is None or text(cursor)):
+        raise NotOneRecord("the list has no items or an odd cursor")
+    return items, cursor
 
 
 def _error_code(table: dict[str, Any]) -> str:
@@ -185,6 +224,27 @@ def _record(table: Any) -> RefundRecord:
     )
 
 
+_STANDINGS: dict[str, Standing] = {"won": "won", "lost": "lost"}
+
+
+def _dispute(table: Any) -> ListedDispute:
+    if not isinstance(table, dict):
+        raise NotOneRecord("a dispute is not an object")
+    ref, status = text(table.get("id")), text(table.get("status"))
+    payment = text(table.get("payment"))
+    if not ref or not status or not payment:
+        raise NotOneRecord("a dispute has no id, status or payment")
+    return ListedDispute(
+        ref=ref,
+        payment_refs=(payment,),
+        amount_minor=whole(table.get("amount_minor")),
+        currency=text(table.get("currency")),
+        standing=_STANDINGS.get(status, "open"),
+        provider_status=status,
+        created_at=instant(table.get("created_at")),
+    )
+
+
 def _seconds(value: int | None) -> Fact:
     if value is None:
         return Fact(None, "unknown", "the sandbox keeps this to itself for this account")
@@ -197,6 +257,7 @@ def _contract(name: str, **facts: Any) -> ProviderContract:
         "key_window": _seconds(600),
         "rejections_stored": True,
         "lookup": "now",
+        "account_list": "by_creation",
         "flight_max": _seconds(2),
         "lookup_lag": _seconds(1),
         "idle_close": _seconds(1),
@@ -223,6 +284,7 @@ CONTRACTS = {
             key_window=_NONE,
             rejections_stored=False,
             lookup="none",
+            account_list="none",
             lookup_lag=_NONE,
             notice="none",
         ),
@@ -232,6 +294,7 @@ CONTRACTS = {
             key_window=_NONE,
             rejections_stored=False,
             lookup="none",
+            account_list="none",
             lookup_lag=_NONE,
             notice="proof",
         ),
@@ -243,6 +306,7 @@ CONTRACTS = {
             keys="forever",
             key_window=_NONE,
             lookup="none",
+            account_list="none",
             lookup_lag=_NONE,
             notice="none",
             server_errors_replayed=True,

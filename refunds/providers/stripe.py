@@ -8,6 +8,8 @@ EXPONENTS.
 from __future__ import annotations
 
 import base64
+import math
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -16,6 +18,13 @@ from refunds.domain.effects import REFUND_CREATE
 from refunds.domain.errors import Refusal
 from refunds.domain.money import exponent
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer, RefundRecord
+from refunds.providers.account_list import (
+    AccountPage,
+    ListedDispute,
+    ListedRefund,
+    Standing,
+    What,
+)
 from refunds.providers.base import (
     Account,
     HttpRequest,
@@ -40,6 +49,8 @@ CONTRACT = ProviderContract(
     key_window=Fact(86_400, "documented", "docs.stripe.com/api/idempotent_requests"),
     rejections_stored=True,
     lookup="now",
+    # GET /v1/refunds and /v1/disputes take created[gte] (docs.stripe.com/api/refunds/list).
+    account_list="by_creation",
     notice="hint",
     server_errors_replayed=True,
     watch_after_success_days=45,
@@ -158,14 +169,7 @@ class Stripe:
 
     def read_page(self, raw: RawAnswer, payment_ref: str) -> Page:
         try:
-            if raw.status != 200:
-                raise NotOneRecord(raw.failure or f"the provider answered HTTP {raw.status}")
-            table = parse_object(raw)
-            items, more = table.get("data"), table.get("has_more")
-            if table.get("object") != "list" or not isinstance(items, list):
-                raise NotOneRecord("the body is not a list")
-            if not isinstance(more, bool) or (more and not items):
-                raise NotOneRecord("the list does not say whether it is complete")
+            items, more = _items(raw)
             records = tuple(_record(item, payment_ref) for item in items)
         except NotOneRecord as error:
             return Page(readable=False, because=str(error))
@@ -185,6 +189,30 @@ class Stripe:
             return Reading(record=_record(parse_object(raw), payment_ref))
         except NotOneRecord as error:
             return Reading(record=None, because=str(error))
+
+    def list_account(
+        self, account: Account, what: What, since: datetime, cursor: str | None
+    ) -> HttpRequest:
+        query = {"created[gte]": str(math.floor(since.timestamp())), "limit": "100"}
+        query |= {"starting_after": cursor} if cursor else {}
+        return HttpRequest(
+            method="GET",
+            url=f"{account.base_url}/v1/{what}?{urlencode(query)}",
+            headers=_headers(account),
+        )
+
+    def read_account_page(self, raw: RawAnswer, what: What) -> AccountPage:
+        try:
+            items, more = _items(raw)
+            if what == "disputes":
+                disputes = tuple(_dispute(item) for item in items)
+                last = disputes[-1].ref if more else None
+                return AccountPage(readable=True, disputes=disputes, next_cursor=last)
+            refunds = tuple(_listed(item) for item in items)
+        except NotOneRecord as error:
+            return AccountPage(readable=False, because=str(error))
+        last = refunds[-1].record.ref if more else None
+        return AccountPage(readable=True, refunds=refunds, next_cursor=last)
 
     def speaks_for_another(self, raw: RawAnswer, account: Account) -> str:
         # The key decides the mode, and a payment of the other mode is an error, not an empty list.
@@ -228,6 +256,60 @@ def _error(table: dict[str, Any]) -> tuple[str, str | None]:
     if kind is None or not isinstance(error, dict):
         raise NotOneRecord("the body is not Stripe's own error")
     return kind, text(error.get("code"))
+
+
+def _items(raw: RawAnswer) -> tuple[list[Any], bool]:
+    """The items of a list and whether it goes on; raises NotOneRecord."""
+    if raw.status != 200:
+        raise NotOneRecord(raw.failure or f"the provider answered HTTP {raw.status}")
+    table = parse_object(raw)
+    items, more = table.get("data"), table.get("has_more")
+    if table.get("object") != "list" or not isinstance(items, list):
+        raise NotOneRecord("the body is not a list")
+    if not isinstance(more, bool) or (more and not items):
+        raise NotOneRecord("the list does not say whether it is complete")
+    return items, more
+
+
+def _names_of_payment(table: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(filter(None, (text(table.get("payment_intent")), text(table.get("charge")))))
+
+
+def _listed(table: Any) -> ListedRefund:
+    if not isinstance(table, dict):
+        raise NotOneRecord("an object is not a refund")
+    # A refund of a customer's cash balance has neither intent nor charge.
+    names = _names_of_payment(table)
+    record = _record({**table, "payment_intent": names[0] if names else "none"}, "pi_")
+    return ListedRefund(record=record, payment_refs=names)
+
+
+# docs.stripe.com/api/disputes/object: an inquiry (warning_...) leaves the charge refundable.
+_STANDINGS: dict[str, Standing] = {
+    "won": "won",
+    "warning_closed": "won",
+    "prevented": "won",
+    "lost": "lost",
+}
+
+
+def _dispute(table: Any) -> ListedDispute:
+    if not isinstance(table, dict) or table.get("object") != "dispute":
+        raise NotOneRecord("an object is not a dispute")
+    ref, status = text(table.get("id")), text(table.get("status"))
+    if not ref or not status:
+        raise NotOneRecord("a dispute has no id or status")
+    inquiry = status.startswith("warning_") and table.get("is_charge_refundable") is True
+    currency = (text(table.get("currency")) or "").upper() or None
+    return ListedDispute(
+        ref=ref,
+        payment_refs=_names_of_payment(table),
+        amount_minor=from_stripe_amount(whole(table.get("amount")), currency),
+        currency=currency,
+        standing=_STANDINGS.get(status, "inquiry" if inquiry else "open"),
+        provider_status=status,
+        created_at=instant(table.get("created")),
+    )
 
 
 def _record(table: Any, payment_ref: str) -> RefundRecord:
