@@ -40,6 +40,14 @@ app.conf.beat_schedule = {
     "end leases": {"task": "reconciliation.tasks.end_leases", "schedule": 5.0},
     "ring for due lookups": {"task": "reconciliation.tasks.sweep_due", "schedule": 1.0},
     "probe paused accounts": {"task": "reconciliation.tasks.probe_accounts", "schedule": 5.0},
+    "ring for due account lists": {
+        "task": "reconciliation.tasks.sweep_accounts",
+        "schedule": 60.0,
+    },
+    "watch what ended, where no list shows it": {
+        "task": "reconciliation.tasks.watch_by_lookup",
+        "schedule": 3600.0,
+    },
     "watch balances": {"task": "reconciliation.tasks.watch_balances", "schedule": 30.0},
     "tell": {"task": "reconciliation.tasks.tell", "schedule": 5.0},
     "watch what runs out": {"task": "reconciliation.tasks.watch_time", "schedule": 60.0},

@@ -8,6 +8,7 @@ from celery import current_app, shared_task
 from django.utils import timezone
 
 from reconciliation import (
+    account_sweep,
     case_sweep,
     monitors,
     outbox,
@@ -44,6 +45,21 @@ def watch_balances() -> int:
 @shared_task
 def probe_accounts() -> list[str]:
     return probes.probe_accounts(timezone.now())
+
+
+@shared_task
+def sweep_accounts() -> list[str]:
+    return account_sweep.ring_for_due(timezone.now())
+
+
+@shared_task
+def sweep_account(name: str) -> list[str]:
+    return account_sweep.sweep_account(name)
+
+
+@shared_task
+def watch_by_lookup() -> int:
+    return account_sweep.watch_by_lookup(timezone.now())
 
 
 @shared_task

@@ -28,6 +28,11 @@ def ring_lookup(operation_id: object, after_seconds: float = 0) -> None:
     _ring_on_commit("reconciliation.tasks.look_up", operation_id, after_seconds)
 
 
+def ring_account_sweep(account: str) -> None:
+    """After the commit: tell a worker of the lookup queue that this account's lists are due."""
+    _ring_on_commit("reconciliation.tasks.sweep_account", account, 0)
+
+
 def _ring_on_commit(task: str, operation_id: object, after_seconds: float) -> None:
     transaction.on_commit(lambda: _ring(task, str(operation_id), after_seconds))
 

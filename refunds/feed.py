@@ -18,7 +18,7 @@ from refunds.domain import money
 from refunds.domain.errors import Refusal
 from refunds.domain.fingerprint import digest
 from refunds.ledger import Actor, bump
-from refunds.ledger.external import learn_external
+from refunds.ledger.external import learn_external, place_waiting, standing_state
 from refunds.models import Order, OrderMove, Payment, ProviderAccount, ProviderRefund
 from refunds.providers import registry
 from refunds.text import check_links, check_ref
@@ -171,8 +171,8 @@ def _store(snapshot: OrderSnapshot, by: Actor) -> Fed:
     _require_currency(order, snapshot)
     fed = Fed(order, created=created)
     _facts_of_order(order, snapshot, fed)
-    for payment in snapshot.payments:
-        _payment(order, payment, fed)
+    named = frozenset(each.provider_refund_ref for each in snapshot.external_refunds)
+    learned = [ref for each in snapshot.payments for ref in _payment(order, each, fed, named)]
     order.save(
         update_fields=[
             *_REFUNDABLE_FACTS,
@@ -182,11 +182,11 @@ def _store(snapshot: OrderSnapshot, by: Actor) -> Fed:
             "snapshot_digest",
         ]
     )
-    learned = [_external(order, refund, by) for refund in snapshot.external_refunds]
-    fed.changed = created or bool(fed.changes) or any(learned)
-    if not created and (fed.changes or any(learned)):
+    learned += [ref for each in snapshot.external_refunds if (ref := _external(order, each, by))]
+    fed.changed = created or bool(fed.changes) or bool(learned)
+    if not created and (fed.changes or learned):
         cause = "feed" if fed.changes else "external"
-        detail = fed.changes | {"external": [ref for ref in learned if ref]}
+        detail = fed.changes | {"external": learned}
         bump(order, cause, by=by, detail=detail)
     return fed
 
@@ -255,12 +255,13 @@ def _facts_of_order(order: Order, snapshot: OrderSnapshot, fed: Fed) -> None:
     order.snapshot_digest = snapshot.content_digest()
 
 
-def _payment(order: Order, snapshot: PaymentSnapshot, fed: Fed) -> None:
+def _payment(order: Order, snapshot: PaymentSnapshot, fed: Fed, named: frozenset[str]) -> list[str]:
+    """Store the payment; refunds of it that were known before it was fed are counted with it."""
     account, ref = snapshot.provider_account, snapshot.ref
     payment = Payment.objects.select_for_update().filter(provider_account=account, ref=ref).first()
     if payment is None:
         ProviderAccount.objects.get_or_create(name=account)
-        Payment.objects.create(
+        payment = Payment.objects.create(
             order=order,
             provider_account=account,
             ref=ref,
@@ -270,7 +271,11 @@ def _payment(order: Order, snapshot: PaymentSnapshot, fed: Fed) -> None:
             captured_at=snapshot.captured_at,
         )
         fed.changes[f"payment {ref}"] = [None, snapshot.captured_minor]
-        return
+        placed = place_waiting(payment, named=named)
+        state = standing_state(payment, snapshot.state)
+        if state != snapshot.state:
+            Payment.objects.filter(pk=payment.pk).update(state=state)
+        return placed
     if payment.order_id != order.pk or payment.currency != order.currency:
         raise Refusal(
             "payment_moved",
@@ -279,13 +284,17 @@ def _payment(order: Order, snapshot: PaymentSnapshot, fed: Fed) -> None:
             what_to_do="A payment never moves; check the order reference.",
             field="payments",
         )
-    for name in ("state", "captured_minor"):
-        value = getattr(snapshot, name)
+    told = {
+        "state": standing_state(payment, snapshot.state),
+        "captured_minor": snapshot.captured_minor,
+    }
+    for name, value in told.items():
         if value != getattr(payment, name):
             fed.changes[f"{ref} {name}"] = [getattr(payment, name), value]
             setattr(payment, name, value)
     payment.captured_at = snapshot.captured_at or payment.captured_at
     payment.save(update_fields=["state", "captured_minor", "captured_at"])
+    return []
 
 
 def _external(order: Order, refund: ExternalRefund, by: Actor) -> str | None:
@@ -314,11 +323,11 @@ def _external(order: Order, refund: ExternalRefund, by: Actor) -> str | None:
             what_to_do="A refund never moves; check the payment's reference.",
             field="external_refunds",
         )
-    changed = learn_external(
+    learned = learn_external(
         payment,
         ref=refund.provider_refund_ref,
         amount_minor=refund.amount_minor,
         provider_status=refund.provider_status,
         created_at=refund.created_at,
     )
-    return refund.provider_refund_ref if changed else None
+    return refund.provider_refund_ref if learned.changed else None

@@ -10,8 +10,10 @@ from reconciliation.models.case_work import (
 )
 from reconciliation.models.cases import Case
 from reconciliation.models.outbox import Consequence, Delivery, DeliveryTry, Line
+from reconciliation.models.sweeps import AccountSweep
 
 __all__ = [
+    "AccountSweep",
     "Acknowledgement",
     "Alarm",
     "Case",

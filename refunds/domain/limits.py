@@ -25,6 +25,11 @@ class Limits:
     lookup_with_case_seconds: int = 3600
     sweep_batch_max: int = 200
     lookup_pages_max: int = 50
+    list_bytes_max: int = 4_194_304
+    account_sweep_seconds: int = 300
+    account_sweep_overlap_seconds: int = 900
+    account_sweep_days: int = 35
+    account_sweep_pages_max: int = 20
     waiting_seconds: int = 10
     calls_per_minute_max: int = 60
     status_calls_max: int = 5

@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from refunds.domain import elsewhere
+from refunds.domain.elsewhere import Elsewhere
+
 
 class PolicyUnreadable(Exception):
     """policy.toml is missing a value or has a wrong one; the message names it."""
@@ -42,6 +45,7 @@ class Policy:
     agent_per_day_minor: int
     agent_per_order_count: int
     currencies: Mapping[str, CurrencyLimits]
+    external_refunds: Elsewhere = Elsewhere()
 
     def tier_of(self, amount_minor: int, currency: str) -> int:
         """0 policy alone, 1 one lead, 2 two leads, 3 lead and finance."""
@@ -62,6 +66,13 @@ def _whole(table: Mapping[str, Any], name: str) -> int:
     return value
 
 
+def _external_refunds(value: object) -> Elsewhere:
+    try:
+        return elsewhere.parse(value)
+    except ValueError as error:
+        raise PolicyUnreadable(f"external_refunds: {error}") from error
+
+
 def parse(raw: bytes) -> Policy:
     """Read policy.toml; raises PolicyUnreadable naming the value that is wrong."""
     try:
@@ -79,6 +90,7 @@ def parse(raw: bytes) -> Policy:
             agent_per_day_minor=_whole(agent, "per_day_minor"),
             agent_per_order_count=_whole(agent, "per_order_count_24h"),
             currencies=currencies,
+            external_refunds=_external_refunds(table.get("external_refunds", "case")),
             **{name: _whole(table, name) for name in _TOP},
         )
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -1,16 +1,34 @@
-"""Refunds that no operation of ours explains: they count, whoever made them (R25)."""
+"""Refunds that no operation of ours explains, and disputes: they count, whoever made them (R25)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import F
+from django.utils import timezone
 
-from refunds.models import Payment, ProviderRefund
+from refunds.models import Dispute, Order, Payment, ProviderRefund, UnplacedRefund
 
 # Whatever is not known to have ended without paying counts as gone: a word that we do not know
 # must not make room for a second refund.
 NOT_PAID = frozenset({"failed", "canceled", "cancelled", "rejected", "declined"})
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What one reading of an outside refund did to the payment's refunded sum, minor units."""
+
+    created: bool
+    before_minor: int
+    after_minor: int
+
+    @property
+    def changed(self) -> bool:
+        return self.before_minor != self.after_minor
+
+
+_NOTHING = Learned(created=False, before_minor=0, after_minor=0)
 
 
 def learn_external(
@@ -20,34 +38,101 @@ def learn_external(
     amount_minor: int,
     provider_status: str,
     created_at: datetime | None = None,
-) -> bool:
-    """Store or update one outside refund; True when what counts on the payment has changed.
+    shown: bool = False,
+) -> Learned:
+    """Store or update one outside refund of this payment, and count it while it is not void.
 
-    Learning the same thing again changes nothing. The payment's row is locked by the caller,
-    who also moves the order's version. A refund of our own is left to its operation.
+    Learning the same thing again changes nothing. `shown`: the provider itself shows it; what a
+    feed says afterwards is not listened to. The payment's row is locked by the caller, who also
+    moves the order's version. A refund of our own is left to its operation.
     """
     counts = provider_status.strip().lower() not in NOT_PAID
+    told = {"amount_minor": amount_minor, "provider_status": provider_status, "counts": counts}
     row, created = ProviderRefund.objects.get_or_create(
         provider_account=payment.provider_account,
         ref=ref,
         defaults={
             "payment": payment,
-            "amount_minor": amount_minor,
-            "provider_status": provider_status,
-            "counts": counts,
             "provider_created_at": created_at,
+            "shown_at": timezone.now() if shown else None,
+            **told,
         },
     )
-    if row.operation_id is not None:
-        return False
+    if row.operation_id is not None or (row.shown_at is not None and not shown):
+        return _NOTHING
     before = 0 if created else (row.amount_minor if row.counts else 0)
     after = amount_minor if counts else 0
-    if not created:
-        row.amount_minor, row.provider_status, row.counts = amount_minor, provider_status, counts
-        row.save(update_fields=["amount_minor", "provider_status", "counts"])
-    if before != after:
+    stored = {name: getattr(row, name) for name in told}
+    if not created and (stored != told or (shown and row.shown_at is None)):
+        shown_at = timezone.now() if shown else row.shown_at
+        ProviderRefund.objects.filter(pk=row.pk).update(shown_at=shown_at, **told)
+    count(payment, after - before)
+    return Learned(created=created, before_minor=before, after_minor=after)
+
+
+def lock_payments(*payments: Payment) -> dict[int, Payment]:
+    """The payments by id, their orders' rows and their own locked: orders first, each in order."""
+    order_ids = sorted({each.order_id for each in payments})
+    orders = Order.objects.filter(pk__in=order_ids).order_by("pk").select_for_update()
+    by_id = {each.pk: each for each in orders}
+    ids = {each.pk for each in payments}
+    locked = Payment.objects.filter(pk__in=ids).order_by("pk").select_for_update()
+    found = {each.pk: each for each in locked}
+    for each in found.values():
+        each.order = by_id[each.order_id]
+    return found
+
+
+def count(payment: Payment, difference_minor: int) -> None:
+    """Move the payment's refunded sum; its row is locked by the caller."""
+    if difference_minor:
         Payment.objects.filter(pk=payment.pk).update(
-            refunded_minor=F("refunded_minor") + after - before
+            refunded_minor=F("refunded_minor") + difference_minor
         )
-        payment.refunded_minor += after - before
-    return before != after
+        payment.refunded_minor += difference_minor
+
+
+def place_waiting(payment: Payment, *, named: frozenset[str]) -> list[str]:
+    """A payment is fed for the first time: what the provider showed of it before counts now.
+
+    `named`: outside refunds that the same snapshot names. Returns the references that count.
+    What else follows from them (a case, a lookup) is done by whoever finds them out.
+    """
+    waiting = UnplacedRefund.objects.select_for_update().filter(
+        provider_account=payment.provider_account,
+        payment_refs__contains=[payment.ref],
+        placed_at=None,
+    )
+    counted = []
+    for each in waiting:
+        if each.currency == payment.currency and each.amount_minor is not None:
+            learned = learn_external(
+                payment,
+                ref=each.ref,
+                amount_minor=each.amount_minor,
+                provider_status=each.provider_status,
+                created_at=each.provider_created_at,
+                shown=True,
+            )
+            counted += [each.ref] if learned.changed else []
+        each.placed_at, each.explained = timezone.now(), each.ref in named
+        each.save(update_fields=["placed_at", "explained"])
+    Dispute.objects.filter(
+        provider_account=payment.provider_account,
+        payment_refs__contains=[payment.ref],
+        payment=None,
+    ).update(payment=payment)
+    return counted
+
+
+def standing_state(payment: Payment, told: str) -> str:
+    """The state of a payment of which `told` is the feed's word: a dispute outranks `captured`.
+
+    A feed that has not heard of a dispute must not open the payment for refunds again.
+    """
+    if told not in ("captured", "disputed"):
+        return told
+    standings = set(Dispute.objects.filter(payment=payment).values_list("standing", flat=True))
+    if "lost" in standings:
+        return "reversed"
+    return "disputed" if "open" in standings else told

@@ -11,6 +11,7 @@ from refunds.models.operations import (
     Reservation,
 )
 from refunds.models.orders import Order, OrderMove, Payment
+from refunds.models.outside import Dispute, UnplacedRefund
 from refunds.models.people import Agent, Credential, Person
 from refunds.models.sending import ProviderAccount, Quarantine, SendingStop
 
@@ -19,6 +20,7 @@ __all__ = [
     "Approval",
     "Attempt",
     "Credential",
+    "Dispute",
     "Event",
     "Evidence",
     "Operation",
@@ -33,4 +35,5 @@ __all__ = [
     "Quarantine",
     "Reservation",
     "SendingStop",
+    "UnplacedRefund",
 ]

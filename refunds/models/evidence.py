@@ -11,7 +11,10 @@ from refunds.models.orders import Payment
 
 
 class Evidence(models.Model):
-    """What an answer, a lookup or a notice said, with its raw bytes (capped) and its reading."""
+    """What an answer, a lookup or a notice said, with its raw bytes (capped) and its reading.
+
+    A `listing` is one refund as the account's own list showed it: a reason to look, no finding.
+    """
 
     operation = models.ForeignKey(
         Operation, on_delete=models.PROTECT, null=True, related_name="evidence"
@@ -31,7 +34,7 @@ class Evidence(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="evidence_kind_known",
-                condition=models.Q(kind__in=["answer", "lookup", "notice"]),
+                condition=models.Q(kind__in=["answer", "lookup", "notice", "listing"]),
             )
         ]
 
@@ -40,7 +43,8 @@ class ProviderRefund(models.Model):
     """Every refund a provider is known to have, ours or not, counted once.
 
     `counts`: its amount is in the payment's refunded sum. `operation` is NULL for a refund that
-    nobody here made.
+    nobody here made. `shown_at`: when the provider itself last showed an outside refund anew; from
+    then on what the merchant feeds about it changes nothing.
     """
 
     provider_account = models.CharField(max_length=64)
@@ -54,6 +58,7 @@ class ProviderRefund(models.Model):
     counts = models.BooleanField()
     provider_created_at = models.DateTimeField(null=True)
     first_seen_at = models.DateTimeField(db_default=Now())
+    shown_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "provider_refund"

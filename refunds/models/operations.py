@@ -60,6 +60,10 @@ class Operation(models.Model):
     separate_from = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
+    # The refund whose money is still owed, where this one is the remedy.
+    remedy_of = models.ForeignKey(
+        "self", on_delete=models.PROTECT, null=True, related_name="remedies", db_index=False
+    )
 
     state = models.CharField(max_length=24)
     version = models.IntegerField()

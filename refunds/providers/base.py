@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from refunds.domain.contract import ProviderContract
 from refunds.domain.effects import Effect
+from refunds.domain.elsewhere import Elsewhere
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer, RefundRecord
 from refunds.providers.account_list import AccountPage, What
 
@@ -17,7 +18,10 @@ JSON_DEPTH_MAX = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """One provider account of this installation; `credential` is None where none is set."""
+    """One provider account of this installation; `credential` is None where none is set.
+
+    `external_refunds` is None where the policy's own word holds.
+    """
 
     name: str
     adapter: str
@@ -26,6 +30,7 @@ class Account:
     credential: str | None
     mode: str = "live"
     region: str = ""
+    external_refunds: Elsewhere | None = None
 
     def identity(self) -> dict[str, Any]:
         """What a lookup must share with the attempt it speaks about; stored with the attempt."""

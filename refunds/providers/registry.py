@@ -1,7 +1,7 @@
 """The accounts of this installation: from a file, from the sandbox, or from one key alone.
 
 The file (AFTERSEND_PROVIDERS, TOML) has a table per account: adapter, base_url, contract, mode,
-region. A key named AFTERSEND_PROVIDER_STRIPE_EU_KEY is enough for a real Stripe account called
+region, external_refunds. A key named AFTERSEND_PROVIDER_STRIPE_EU_KEY is enough for a real Stripe account called
 stripe-eu. Without a file, demo and tests get the sandbox's accounts.
 """
 
@@ -17,7 +17,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from refunds.domain import elsewhere
 from refunds.domain.contract import ProviderContract
+from refunds.domain.elsewhere import Elsewhere
 from refunds.domain.errors import Refusal
 from refunds.providers import plain, stripe
 from refunds.providers.base import Account, Adapter
@@ -119,7 +121,7 @@ def _from_file(path: Path) -> dict[str, Account]:
 def _row(name: str, row: Any) -> Account:
     if not isinstance(row, dict):
         raise ImproperlyConfigured(f"{name}: write a table with adapter, base_url and contract")
-    unknown = set(row) - {"adapter", "base_url", "contract", "mode", "region"}
+    unknown = set(row) - {"adapter", "base_url", "contract", "mode", "region", "external_refunds"}
     if unknown:
         raise ImproperlyConfigured(f"{name}: unknown names {', '.join(sorted(unknown))}")
     if row.get("adapter") not in ADAPTERS:
@@ -138,6 +140,14 @@ def _row(name: str, row: Any) -> Account:
         row["adapter"],
         base_url,
         CONTRACTS[row["contract"]],
+        external_refunds=_external_refunds(name, row.get("external_refunds")),
         mode=str(row.get("mode", "live")),
         region=str(row.get("region", "")),
     )
+
+
+def _external_refunds(name: str, value: Any) -> Elsewhere | None:
+    try:
+        return None if value is None else elsewhere.parse(value)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: external_refunds: {error}") from error

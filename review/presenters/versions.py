@@ -83,7 +83,7 @@ def _what(
         one = changes[0]
         return f"{one.label}: {one.was} became {one.now}"
     amount = "" if amount_minor is None else display(amount_minor, currency)
-    op = short(move.operation_id) if move.operation_id else "an operation"
+    op = short(move.operation_id) if move.operation_id else "a refund made elsewhere"
     words = _WORDS.get(move.cause, state_word(move.cause).capitalize())
     text = words.format(op=op, amount=amount)
     if move.cause == "external" and amount:

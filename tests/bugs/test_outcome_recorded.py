@@ -61,6 +61,7 @@ def test_b001_a_refund_pending_for_a_day_is_failed_by_no_scheduled_job(
     assert state_of(operation) == states.PENDING
     assert balance_of() == (7900, 0, 5000)
     assert Evidence.objects.filter(operation=operation, kind="lookup").exists()
+    assert open_reasons(operation) == ["overdue_pending"]
     assert len(creates(provider, "plain-async")) == 1
 
 

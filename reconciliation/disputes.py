@@ -1,0 +1,64 @@
+"""Learning of a dispute that a provider shows: what may still be refunded follows it."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from reconciliation.outside import Heard, payment_of
+from refunds.ledger import RECONCILER, bump
+from refunds.ledger.external import lock_payments, standing_state
+from refunds.models import Dispute, Payment
+from refunds.providers.account_list import ListedDispute
+
+
+def learn_dispute(account: str, listed: ListedDispute) -> Heard:
+    """Take in one dispute: the payment is closed for refunds while it stands, or for good.
+
+    Won, it is open again; the order moves with each change of the payment's state.
+    """
+    payment = payment_of(account, listed.payment_refs)
+    told = {
+        "payment_refs": list(listed.payment_refs),
+        "amount_minor": listed.amount_minor,
+        "currency": listed.currency or "",
+        "standing": listed.standing,
+        "provider_status": listed.provider_status,
+    }
+    with transaction.atomic():
+        if payment is not None:
+            [payment] = lock_payments(payment).values()
+        row, created = Dispute.objects.get_or_create(
+            provider_account=account,
+            ref=listed.ref,
+            defaults={**told, "payment": payment, "provider_created_at": listed.created_at},
+        )
+        if not created and row.standing == listed.standing and row.payment_id is not None:
+            return Heard.KNOWN
+        Dispute.objects.filter(pk=row.pk).update(**told, payment=payment)
+        if payment is None:
+            return Heard.UNPLACED if created else Heard.KNOWN
+        _turn(payment, listed, was=row.standing)
+    return Heard.NEW if created else Heard.FOLLOWED
+
+
+def _turn(payment: Payment, listed: ListedDispute, *, was: str) -> None:
+    """Follow the disputes of the payment; `was` is the standing of this one before.
+
+    What the feed says of its own, a capture reversed or a dispute unknown here, is left to it.
+    """
+    state = standing_state(payment, "captured")
+    if state == payment.state or payment.state == "uncaptured":
+        return
+    if state == "captured":
+        if payment.state == "reversed" and was != "lost":
+            return
+        if payment.state == "disputed" and was != "open" and listed.standing != "won":
+            return
+    Payment.objects.filter(pk=payment.pk).update(state=state)
+    bump(
+        payment.order,
+        "dispute",
+        by=RECONCILER,
+        detail={f"{payment.ref} state": [payment.state, state], "dispute": listed.ref},
+    )
+    payment.state = state
