@@ -29,9 +29,10 @@ from refunds.models import (
     ProviderRefund,
     UnplacedRefund,
 )
-from refunds.providers import http, registry
+from refunds.providers import registry
 from refunds.providers.account_list import AccountPage, ListedRefund, What
 from refunds.providers.base import Account
+from refunds.providers.listing import read_account
 
 log = structlog.get_logger(__name__)
 
@@ -157,19 +158,18 @@ def _read(account: Account, row: AccountSweep) -> AccountPage:
     if not account.credential:
         return AccountPage(readable=False, because=f"no credential is set for {account.name}")
     assert row.since is not None
-    adapter = registry.adapter(account)
     what: What = "disputes" if row.what == "disputes" else "refunds"
     since = row.since
     if row.kind == DEEP and what == "disputes":
         since = min(since, _oldest_open_dispute(account.name) or since)
-    raw = http.call(
-        adapter.list_account(account, what, since, row.page_cursor or None),
+    return read_account(
+        account,
+        what,
+        since,
+        row.page_cursor,
         total_seconds=settings.LIMITS.call_total_seconds,
         body_bytes_max=settings.LIMITS.list_bytes_max,
     )
-    page = adapter.read_account_page(raw, what)
-    another = adapter.speaks_for_another(raw, account)
-    return AccountPage(readable=False, because=another) if another else page
 
 
 def _oldest_open_dispute(name: str) -> datetime | None:

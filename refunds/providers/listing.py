@@ -1,4 +1,5 @@
-"""Reading a provider: one refund by reference, or every page of a payment's refunds.
+"""Reading a provider: one refund by reference, every page of a payment's refunds, or one page of
+what an account lists of all its payments.
 
 Only a list that was read to its end is complete; anything odd on the way makes it *cannot tell*.
 """
@@ -6,9 +7,11 @@ Only a list that was read to its end is complete; anything odd on the way makes 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from refunds.domain.outcome import RawAnswer, RefundRecord
 from refunds.providers import http, registry
+from refunds.providers.account_list import AccountPage, What
 from refunds.providers.base import Account, HttpRequest
 
 
@@ -70,6 +73,28 @@ def read_payment(
     return Listing(
         records=tuple(records.values()), complete=True, pages=pages, because="", body=body
     )
+
+
+def read_account(
+    account: Account,
+    what: What,
+    since: datetime,
+    cursor: str,
+    *,
+    total_seconds: float,
+    body_bytes_max: int,
+) -> AccountPage:
+    """One page of the account's refunds or disputes created at `since` or later; "" is the first."""
+    adapter = registry.adapter(account)
+    raw = http.call(
+        adapter.list_account(account, what, since, cursor or None),
+        total_seconds=total_seconds,
+        body_bytes_max=body_bytes_max,
+    )
+    another = adapter.speaks_for_another(raw, account)
+    if another:
+        return AccountPage(readable=False, because=another)
+    return adapter.read_account_page(raw, what)
 
 
 def _stopped(records: dict[str, RefundRecord], pages: int, because: str, body: bytes) -> Listing:

@@ -142,6 +142,7 @@ def test_the_hash_of_a_contract_changes_with_every_fact() -> None:
         "key_window": Fact(601, "measured", "x"),
         "rejections_stored": False,
         "lookup": "lagged",
+        "account_list": "none",
         "flight_max": Fact(3, "measured", "x"),
         "lookup_lag": Fact(2, "measured", "x"),
         "idle_close": Fact(2, "measured", "x"),
