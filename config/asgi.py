@@ -16,6 +16,7 @@ _django = get_asgi_application()
 from django.conf import settings  # noqa: E402
 
 import config.celery  # noqa: E402, F401
+from config.capped import Capped  # noqa: E402
 from refunds.api import mcp  # noqa: E402
 from refunds.checks import require_trustworthy_database  # noqa: E402
 
@@ -26,11 +27,14 @@ if settings.PRODUCTION:
         once.submit(require_trustworthy_database).result()
 
 _tools = mcp.mcp_app()
+_notices = Capped(_django, settings.LIMITS.notice_bytes_max)
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
     """MCP at its one path; the process's lifespan is MCP's too, for Django knows none."""
     if scope["type"] == "lifespan" or scope["path"] == mcp.PATH:
         await _tools(scope, receive, send)
+    elif scope["path"].startswith("/webhooks/"):
+        await _notices(scope, receive, send)
     else:
         await _django(scope, receive, send)

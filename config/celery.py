@@ -39,6 +39,7 @@ app.conf.beat_schedule = {
     "ring for what is ready to send": {"task": "refunds.tasks.sweep_ready", "schedule": 5.0},
     "end leases": {"task": "reconciliation.tasks.end_leases", "schedule": 5.0},
     "ring for due lookups": {"task": "reconciliation.tasks.sweep_due", "schedule": 1.0},
+    "apply notices": {"task": "reconciliation.tasks.sweep_notices", "schedule": 1.0},
     "probe paused accounts": {"task": "reconciliation.tasks.probe_accounts", "schedule": 5.0},
     "ring for due account lists": {
         "task": "reconciliation.tasks.sweep_accounts",

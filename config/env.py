@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from refunds.domain.roles import ROLES
 
+WEBHOOK_SECRET_LENGTH_MIN = 16
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
@@ -235,6 +236,27 @@ def provider_keys(environ: dict[str, str] | None = None) -> dict[str, str]:
         if name.startswith("AFTERSEND_PROVIDER_") and name.endswith("_KEY") and value:
             account = name.removeprefix("AFTERSEND_PROVIDER_").removesuffix("_KEY")
             found[account.lower().replace("_", "-")] = value
+    return found
+
+
+def webhook_secrets(environ: dict[str, str] | None = None) -> dict[str, tuple[str, ...]]:
+    """Secrets by account: AFTERSEND_PROVIDER_STRIPE_EU_WEBHOOK_SECRETS -> {"stripe-eu": (...)}.
+
+    Several are written with commas between them. Ends the process with a sentence, which does not
+    show the value, where one is too short to be a secret.
+    """
+    found = {}
+    for name, value in (environ if environ is not None else dict(os.environ)).items():
+        if not (name.startswith("AFTERSEND_PROVIDER_") and name.endswith("_WEBHOOK_SECRETS")):
+            continue
+        secrets = tuple(each.strip() for each in value.split(",") if each.strip())
+        if any(len(each) < WEBHOOK_SECRET_LENGTH_MIN for each in secrets):
+            raise SystemExit(
+                f"The settings are not usable:\n  {name}: each secret needs"
+                f" {WEBHOOK_SECRET_LENGTH_MIN} characters or more; separate several with commas"
+            )
+        account = name.removeprefix("AFTERSEND_PROVIDER_").removesuffix("_WEBHOOK_SECRETS")
+        found[account.lower().replace("_", "-")] = secrets
     return found
 
 

@@ -183,6 +183,7 @@ LOGGING = logs.configuration(ENV.log_level)
 POLICY_FILE = ENV.policy_file
 PROVIDERS_FILE = ENV.providers
 PROVIDER_KEYS = env.provider_keys()
+WEBHOOK_SECRETS = env.webhook_secrets()
 ALLOW_LOOPBACK_PROVIDERS = ENV.loopback_providers
 SANDBOX_URL = ENV.sandbox_url
 SANDBOX = bool(ENV.sandbox_url) or not PRODUCTION

@@ -1,7 +1,10 @@
 from django.urls import include, path
 
+from reconciliation import webhooks
+
 urlpatterns = [
     path("api/", include("refunds.api.urls")),
+    path("webhooks/<str:account>", webhooks.receive, name="webhook"),
     path("", include("review.urls")),
 ]
 

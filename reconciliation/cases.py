@@ -98,6 +98,16 @@ def open_account_case(provider_account: str, reason: str, because: str) -> Case:
     return case
 
 
+def close_if_explained(case: Case, because: str) -> bool:
+    """Close a case about no operation whose reasons end by themselves; whether it was closed."""
+    fresh = Case.objects.select_for_update().get(pk=case.pk)
+    if fresh.closed_at or fresh.operation_id or not CLOSES_ITSELF.issuperset(fresh.reasons):
+        return False
+    fresh.closed_at, fresh.closed_because = timezone.now(), because[:500]
+    fresh.save(update_fields=["closed_at", "closed_because"])
+    return True
+
+
 def close_by_evidence(locked: Locked, because: str) -> None:
     """Evidence ended the operation: close what closes itself and lift the operation's halt.
 

@@ -163,7 +163,7 @@ def _apply(locked: Locked, decision: Decision, looked: Looked) -> None:
             Operation.objects.filter(pk=operation.pk).update(due_at=_jittered(at))
         case Rest():
             close_by_evidence(locked, "Looked again: the record agrees.")
-            _applied(operation, looked, None)
+            _applied(operation, looked, _due_at_rest(operation))
 
 
 def _settle(
@@ -223,6 +223,13 @@ def _applied(operation: Operation, looked: Looked, due_at: datetime | None) -> N
     Operation.objects.filter(pk=operation.pk, lookup_applied__lt=looked.no).update(
         lookup_applied=looked.no, due_at=due_at
     )
+
+
+def _due_at_rest(operation: Operation) -> datetime | None:
+    """What falls due next where nothing is to be found out: its send, or the end of its wait."""
+    if operation.state == states.AUTHORIZED:
+        return operation.not_before or timezone.now()
+    return operation.expires_at if operation.state == states.AWAITING_APPROVAL else None
 
 
 def _slow_look(operation: Operation) -> datetime:

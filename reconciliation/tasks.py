@@ -5,12 +5,14 @@ from __future__ import annotations
 from uuid import UUID
 
 from celery import current_app, shared_task
+from django.conf import settings
 from django.utils import timezone
 
 from reconciliation import (
     account_sweep,
     case_sweep,
     monitors,
+    notices,
     outbox,
     outbox_sending,
     outbox_watch,
@@ -24,7 +26,19 @@ from reconciliation.monitors import run as standing_questions
 
 @shared_task
 def look_up(operation_id: str) -> str:
-    return reconciler.look_up(UUID(operation_id))
+    word = reconciler.look_up(UUID(operation_id))
+    notices.after_lookup(UUID(operation_id))
+    return word
+
+
+@shared_task
+def apply_notice(notice_id: str) -> str:
+    return notices.apply(int(notice_id))
+
+
+@shared_task
+def sweep_notices() -> int:
+    return notices.ring_for_due(timezone.now(), batch_max=settings.LIMITS.sweep_batch_max)
 
 
 @shared_task

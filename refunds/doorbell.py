@@ -14,7 +14,8 @@ _bells: list[Bell] = []
 
 
 def connect(bell: Bell) -> None:
-    """Give the callable that puts (task name, operation id, delay in seconds) on a queue."""
+    """Give the callable that puts (task name, operation or notice id, delay in seconds) on a
+    queue."""
     _bells[:] = [bell]
 
 
@@ -31,6 +32,11 @@ def ring_lookup(operation_id: object, after_seconds: float = 0) -> None:
 def ring_account_sweep(account: str) -> None:
     """After the commit: tell a worker of the lookup queue that this account's lists are due."""
     _ring_on_commit("reconciliation.tasks.sweep_account", account, 0)
+
+
+def ring_notice(notice_id: object) -> None:
+    """After the commit: tell a worker of the lookup queue that a notice came."""
+    _ring_on_commit("reconciliation.tasks.apply_notice", notice_id, 0)
 
 
 def _ring_on_commit(task: str, operation_id: object, after_seconds: float) -> None:

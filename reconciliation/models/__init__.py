@@ -9,6 +9,7 @@ from reconciliation.models.case_work import (
     Statement,
 )
 from reconciliation.models.cases import Case
+from reconciliation.models.notices import Notice, NoticeRefused
 from reconciliation.models.outbox import Consequence, Delivery, DeliveryTry, Line
 from reconciliation.models.sweeps import AccountSweep
 
@@ -23,6 +24,8 @@ __all__ = [
     "Delivery",
     "DeliveryTry",
     "Line",
+    "Notice",
+    "NoticeRefused",
     "Ruling",
     "RulingEnd",
     "SignalRun",

@@ -32,6 +32,9 @@ class Limits:
     account_sweep_pages_max: int = 20
     waiting_seconds: int = 10
     calls_per_minute_max: int = 60
+    notice_tolerance_seconds: int = 300
+    notice_bytes_max: int = 262_144
+    unmatched_notice_seconds: int = 900
     status_calls_max: int = 5
     status_calls_seconds: int = 600
 

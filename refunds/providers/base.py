@@ -14,6 +14,7 @@ from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer, RefundR
 from refunds.providers.account_list import AccountPage, What
 
 JSON_DEPTH_MAX = 20
+EVENT_WORDS_MAX = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +22,15 @@ class Account:
     """One provider account of this installation; `credential` is None where none is set.
 
     `external_refunds` is None where the policy's own word holds.
+    `webhook_secrets`: what its notices may be signed with; several while one is being changed.
     """
 
     name: str
     adapter: str
     base_url: str
     contract: ProviderContract
-    credential: str | None
+    credential: str | None = field(repr=False)
+    webhook_secrets: tuple[str, ...] = field(default=(), repr=False)
     mode: str = "live"
     region: str = ""
     external_refunds: Elsewhere | None = None
@@ -86,6 +89,23 @@ class Reading:
     because: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a notice says. `record` is None where it shows no refund of its own; `because` says why.
+
+    `payment_refs`: every reference under which it names the payment. `mode` and `of_account` are
+    None where the provider's notices do not carry them.
+    """
+
+    event_id: str
+    kind: str
+    record: RefundRecord | None
+    because: str = ""
+    payment_refs: tuple[str, ...] = ()
+    mode: str | None = None
+    of_account: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class StatusWords:
     """A provider's refund statuses by what they mean for us. Anything else is unknown to us."""
@@ -100,6 +120,7 @@ class Adapter(Protocol):
 
     name: str
     words: StatusWords
+    signature_header: str
 
     def body(self, wish: Wish) -> bytes:
         """The canonical request bytes; built once and stored with the operation."""
@@ -127,6 +148,10 @@ class Adapter(Protocol):
 
     def read_account_page(self, raw: RawAnswer, what: What) -> AccountPage: ...
 
+    def read_notice(self, body: bytes) -> Told:
+        """Raises NotOneRecord for a body that is not this provider's notice."""
+        ...
+
     def speaks_for_another(self, raw: RawAnswer, account: Account) -> str:
         """Why an answer is not about this account and mode; "" where nothing says so."""
         ...
@@ -147,8 +172,15 @@ def parse_object(raw: RawAnswer) -> dict[str, Any]:
     content_type = raw.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise NotOneRecord(f"the body is {content_type or 'of no type'}, not JSON")
+    return parse_bytes(raw.body)
+
+
+def parse_bytes(body: bytes) -> dict[str, Any]:
+    """The JSON object of these bytes, UTF-8; raises NotOneRecord as `parse_object` does."""
     try:
-        value = json.loads(raw.body, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        value = json.loads(
+            body.decode(), object_pairs_hook=_unique, parse_constant=_refuse_constant
+        )
         _refuse_unstorable(value)
     except (ValueError, RecursionError) as error:
         raise NotOneRecord(f"the body is not readable JSON ({error})") from error
@@ -212,6 +244,14 @@ def instant(value: Any) -> datetime | None:
     except (ValueError, OverflowError, OSError):
         return None
     return None
+
+
+def event_of(table: dict[str, Any]) -> tuple[str, str]:
+    """(id, type) of a notice; raises NotOneRecord where it has none that can be stored."""
+    event_id, kind = text(table.get("id")), text(table.get("type"))
+    if not event_id or not kind or max(len(event_id), len(kind)) > EVENT_WORDS_MAX:
+        raise NotOneRecord("the notice has no id and type of at most 128 characters")
+    return event_id, kind
 
 
 def unanswered(

@@ -27,9 +27,12 @@ from refunds.providers.base import (
     Page,
     Reading,
     StatusWords,
+    Told,
     Wish,
+    event_of,
     instant,
     not_on_the_wire,
+    parse_bytes,
     parse_object,
     read_created,
     text,
@@ -70,6 +73,7 @@ class Plain:
 
     name = "plain"
     words = WORDS
+    signature_header = "Sandbox-Signature"
 
     def body(self, wish: Wish) -> bytes:
         return canonical(
@@ -171,6 +175,15 @@ class Plain:
             ListedRefund(record=each, payment_refs=(each.payment_ref,)) for each in records
         )
         return AccountPage(readable=True, refunds=refunds, next_cursor=cursor)
+
+    def read_notice(self, body: bytes) -> Told:
+        table = parse_bytes(body)
+        event_id, kind = event_of(table)
+        try:
+            record = _record(table.get("refund"))
+        except NotOneRecord as error:
+            return Told(event_id=event_id, kind=kind, record=None, because=str(error))
+        return Told(event_id=event_id, kind=kind, record=record, payment_refs=(record.payment_ref,))
 
     def speaks_for_another(self, raw: RawAnswer, account: Account) -> str:
         # The sandbox calls its own mode live, whatever we call the sandbox.

@@ -72,6 +72,7 @@ def _account(
     base_url: str,
     contract: ProviderContract,
     credential: str | None = None,
+    webhook_secrets: tuple[str, ...] = (),
     **more: Any,
 ) -> Account:
     return Account(
@@ -80,6 +81,7 @@ def _account(
         base_url=base_url.rstrip("/"),
         contract=contract,
         credential=settings.PROVIDER_KEYS.get(name) or credential,
+        webhook_secrets=settings.WEBHOOK_SECRETS.get(name) or webhook_secrets,
         **more,
     )
 
@@ -94,6 +96,7 @@ def _sandbox() -> dict[str, Account]:
             contract,
             mode="sandbox",
             credential=f"sandbox-key-{name}",
+            webhook_secrets=(f"sandbox-webhook-secret-{name}",),
         )
         for name, contract in plain.CONTRACTS.items()
     }
@@ -104,6 +107,7 @@ def _sandbox() -> dict[str, Account]:
         SANDBOX_STRIPE,
         mode="sandbox",
         credential="sandbox-key-stripe-main",
+        webhook_secrets=("sandbox-webhook-secret-stripe-main",),
     )
     return found
 

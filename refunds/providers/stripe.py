@@ -32,9 +32,12 @@ from refunds.providers.base import (
     Page,
     Reading,
     StatusWords,
+    Told,
     Wish,
+    event_of,
     instant,
     not_on_the_wire,
+    parse_bytes,
     parse_object,
     read_created,
     text,
@@ -120,6 +123,7 @@ class Stripe:
 
     name = "stripe"
     words = WORDS
+    signature_header = "Stripe-Signature"
 
     def body(self, wish: Wish) -> bytes:
         return urlencode(
@@ -214,6 +218,30 @@ class Stripe:
         last = refunds[-1].record.ref if more else None
         return AccountPage(readable=True, refunds=refunds, next_cursor=last)
 
+    def read_notice(self, body: bytes) -> Told:
+        table = parse_bytes(body)
+        if table.get("object") != "event" or not isinstance(table.get("livemode"), bool):
+            raise NotOneRecord("the body is not a Stripe event with its mode")
+        event_id, kind = event_of(table)
+        content = table.get("data")
+        shown = content.get("object") if isinstance(content, dict) else None
+        refs = _payment_refs(shown)
+        record, because = None, ""
+        try:
+            # charge.refunded shows a charge with a running total: no refund, so only a hint.
+            record = _record(shown, refs[0] if refs else "")
+        except NotOneRecord as error:
+            because = str(error)
+        return Told(
+            event_id=event_id,
+            kind=kind,
+            record=record,
+            because=because,
+            payment_refs=refs,
+            mode="live" if table["livemode"] else "test",
+            of_account=text(table.get("account")),
+        )
+
     def speaks_for_another(self, raw: RawAnswer, account: Account) -> str:
         # The key decides the mode, and a payment of the other mode is an error, not an empty list.
         return ""
@@ -239,6 +267,15 @@ def _read_error(raw: RawAnswer, kind: str, code: str | None) -> Answer:
     if raw.status == 400 and kind == "invalid_request_error" and code in REFUSALS:
         return Answer(outcome=Outcome.REFUSED, because=f"Refused: {code}.", code=code)
     return unanswered(f"HTTP {raw.status}, {named}: no proof either way.", code=named)
+
+
+def _payment_refs(shown: Any) -> tuple[str, ...]:
+    """The intent and the charge that a refund or a charge belongs to, as far as it names them."""
+    if not isinstance(shown, dict):
+        return ()
+    of_charge = text(shown.get("id")) if shown.get("object") == "charge" else None
+    named = (text(shown.get("payment_intent")), text(shown.get("charge")), of_charge)
+    return tuple(each for each in named if each)
 
 
 def _parent(payment_ref: str) -> str:

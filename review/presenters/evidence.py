@@ -32,6 +32,7 @@ _HEADS = {
     "refused": ("failed", "s-failed", "Refused: the provider says no money moved"),
     "not_executed": ("pending", "v-missing", "Not executed"),
     "cannot_tell": ("unknown", "s-unknown", "Cannot tell"),
+    "told": ("unknown", "s-unknown", "Told by the provider: only a lookup decides"),
 }
 _CANDIDATES_MAX = 5
 _TABS_MAX = 4
@@ -125,6 +126,9 @@ def _verdict(shown: EvidenceFacts) -> str:
     if shown.kind == "lookup":
         said = str(shown.facts.get("verdict"))
         return said if said in VERDICTS else "cannot_tell"
+    if shown.kind == "notice":
+        said = str(shown.facts.get("verdict"))
+        return said if shown.facts.get("is_proof") and said in VERDICTS else "told"
     outcome = shown.facts.get("outcome")
     if outcome in ("confirmed", "accepted"):
         return "match"
@@ -148,6 +152,8 @@ def _tabs(items: list[EvidenceFacts], shown: EvidenceFacts) -> tuple[Tab, ...]:
 
 def _note(trail: Trail, shown: EvidenceFacts, verdict: str, limits: Limits, clock: Clock) -> str:
     facts, op = shown.facts, trail.op
+    if shown.kind == "notice":
+        return f"Signed by the provider under the id {facts.get('event_id')}."
     if shown.kind == "answer" and verdict == "cannot_tell":
         code = facts.get("status")
         asked = f"The provider answered HTTP {code}, which settles nothing." if code else ""

@@ -280,4 +280,6 @@ DOORS: Final[dict[str, Door]] = {
     "api/v1/orders/<path:order_ref>/refunds": _machine("/api/v1/orders/{order}/refunds", 401, None),
     "api/v1/orders/<path:order_ref>": _machine("/api/v1/orders/{order}", None, None),
     "api/v1/orders:batch": _machine("/api/v1/orders:batch", None, 401),
+    # Providers: an unsigned notice is nobody's.
+    "webhooks/<str:account>": _machine("/webhooks/plain-main", None, 400),
 }

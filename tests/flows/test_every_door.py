@@ -20,8 +20,9 @@ from tests.flows.doors import DOORS, PEOPLE, Door
 from tests.flows.factors import only_factor, signed_in_twice, with_app
 
 pytestmark = pytest.mark.django_db
-# What reading may write: the reader's own session, and that a refused act was tried.
-_BESIDE = ("django_session", "refused_act")
+# What may be written: the reader's own session, that a refused act was tried, and how many notices
+# were turned away.
+_BESIDE = ("django_session", "refused_act", "notice_refused")
 
 
 def _routes(resolver: URLResolver, before: str = "") -> Iterator[str]:
