@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from refunds import feed
 from refunds.models import Order, Payment
+from refunds.providers import registry
 from refunds.providers.base import Account
 
 FED_BY: Final = "shop"
@@ -117,6 +118,13 @@ class Control:
     ) -> None:
         """What was paid and refunded before today; what the sandbox knows already stays."""
         self.ask("POST", "/history", {"payments": payments, "refunds": list(refunds)})
+
+    def send_notices_to(self, web_address: str) -> None:
+        """Every account of the sandbox that sends notices sends them to this installation."""
+        for account in registry.accounts().values():
+            if in_sandbox(account) and account.contract.notice != "none":
+                url = f"{web_address}/webhooks/{account.name}"
+                self.ask("PUT", f"/accounts/{account.name}", {"webhook_url": url})
 
     def lose_the_answer(
         self, account: str, marker: str, *, payment_ref: str = "", lag_seconds: int = 0

@@ -239,7 +239,11 @@ def test_a_notice_of_the_other_mode_or_of_another_account_is_foreign() -> None:
 def test_a_stored_notice_cannot_be_rewritten_or_deleted() -> None:
     tell(BODY)
     rows = Notice.objects.all()
-    for change in ({"body": b"other"}, {"facts": {}}, {"verdict": "odd"}, {"event_id": "evt_9"}):
+    changes: list[dict[str, Any]] = [
+        *({"body": b"other"}, {"facts": {}}),
+        *({"verdict": "odd"}, {"event_id": "evt_9"}),
+    ]
+    for change in changes:
         with pytest.raises(IntegrityError, match="as it came"), transaction.atomic():
             rows.update(**change)
     with pytest.raises(IntegrityError, match="history stays"), transaction.atomic():

@@ -7,7 +7,6 @@ from datetime import timedelta
 from django.utils import timezone
 
 from reconciliation import notices, tasks
-from reconciliation.models import Notice
 from tests.notices.telling import Said, as_shown, plain_body, tell
 from tests.provider_process import SandboxProcess
 
@@ -29,24 +28,6 @@ def sweep(rung: Rung, *, seconds: float = 0) -> None:
     """What the sweep finds so many seconds from now, applied."""
     notices.ring_for_due(timezone.now() + timedelta(seconds=seconds), batch_max=100)
     work(rung)
-
-
-def came_before(notice: Notice, seconds: float) -> None:
-    """Let a parked notice be as old as that: its due time and arrival lie in the past.
-
-    What came is immutable for every program; a superuser sets the guards aside, as a flush does.
-    """
-    from django.db import connection
-
-    past = timedelta(seconds=seconds)
-    with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")
-        cursor.execute(
-            "UPDATE notice SET arrived_at = arrived_at - %s, due_at = due_at - %s WHERE id = %s",
-            (past, past, notice.pk),
-        )
-        cursor.execute("SET session_replication_role = DEFAULT")
-    notice.refresh_from_db()
 
 
 def told_of(

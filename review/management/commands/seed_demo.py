@@ -33,6 +33,7 @@ class Command(BaseCommand):
             shop.sandbox_address(), settings.ENV.sandbox_token or kept["sandbox_token"]
         )
         try:
+            control.send_notices_to(f"http://127.0.0.1:{settings.ENV.port}")
             told = past.ensure(datetime.fromisoformat(began_at), everybody, agents, control)
             orders = shop.ensure_orders(control) + scenarios.ensure_orders(control)
             asked = wishes.ensure_wishes(agents, everybody, control)
