@@ -103,8 +103,8 @@ def close_if_explained(case: Case, because: str) -> bool:
     fresh = Case.objects.select_for_update().get(pk=case.pk)
     if fresh.closed_at or fresh.operation_id or not CLOSES_ITSELF.issuperset(fresh.reasons):
         return False
-    fresh.closed_at, fresh.closed_because = timezone.now(), because[:500]
-    fresh.save(update_fields=["closed_at", "closed_because"])
+    rulings.void_waiting(fresh, f"Evidence decided it meanwhile: {because}")
+    _close(fresh, because)
     return True
 
 
