@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
 from refunds.queries import pages
-from review import access, case_reads, keys, people, preferences, roles, step_up
+from review import access, alarm_reads, case_reads, keys, people, preferences, roles, step_up
 from review.presenters.words import Clock
 
 
@@ -154,6 +154,13 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
             word="Providers",
             icon="n-provider",
             current=str(here).startswith("sending"),
+        ),
+        Item(
+            url=reverse("alerts"),
+            word="Alerts",
+            icon="n-alert",
+            current=here in ("alerts", "alarm_acknowledge"),
+            count=alarm_reads.unseen_count(access.viewer(request).clock.now) or None,
         ),
         *_admins(request, str(here)),
     ]

@@ -35,6 +35,7 @@ FORMS: Final[Mapping[str, tuple[str, ...]]] = {
     "withdraw": ("reason",),
     "stop": ("reason",),
     "pause": ("reason",),
+    "acknowledge": ("note",),
     "agent_create": ("name", "owner"),
     "propose": ("payment", "amount", "reason_code", "reason_text", "ticket_ref", "asked_by"),
     "freeze": ("reason",),

@@ -19,6 +19,7 @@ GO: Final = {
     "unknown": "u",
     "orders": "o",
     "sending": "s",
+    "alerts": "l",
     "status": "r",
     "agents": "k",
     "profile": "p",

@@ -7,6 +7,7 @@ from review.addresses import OrderRef
 from review.views import (
     account,
     agents,
+    alerts,
     approvals,
     bulk,
     confirm,
@@ -88,6 +89,8 @@ urlpatterns = [
     path("unfreeze/<order:order_ref>", orders.unfreeze, name="unfreeze"),
     path("status", status.search, name="status"),
     path("status/<order:order_ref>", status.order_status, name="order_status"),
+    path("alerts", alerts.alerts, name="alerts"),
+    path("alerts/<int:alarm_id>/acknowledge", alerts.acknowledge, name="alarm_acknowledge"),
     path("metrics", login_not_required(exposition.metrics), name="metrics"),
     path("sending", sending.accounts, name="sending"),
     path("sending/stop", sending.stop, name="sending_stop"),

@@ -28,8 +28,10 @@ from django.contrib.staticfiles.handlers import StaticFilesHandler  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.test.runner import DiscoverRunner  # noqa: E402
 from django.test.testcases import LiveServerThread  # noqa: E402
+from django.utils import timezone  # noqa: E402
 from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 
+from reconciliation.monitors import run  # noqa: E402
 from tests.browser.stage import Stage  # noqa: E402
 from tests.cast import PASSWORD, Cast, assemble  # noqa: E402
 from tests.provider_process import SandboxProcess  # noqa: E402
@@ -117,6 +119,8 @@ def empty_pages() -> dict[str, tuple[str, str]]:
         "unknown": ("omar", "/unknown"),
         "orders": ("ben", "/orders"),
         "status": ("rosa", "/status"),
+        "alerts": ("omar", "/alerts"),
+        "alerts-watched": ("omar", "/alerts?tab=watched"),
     }
 
 
@@ -140,6 +144,10 @@ def full_pages(stage: Stage) -> dict[str, tuple[str, str]]:
         "unknown": ("omar", "/unknown"),
         "sending": ("ines", "/sending"),
         "sending-lead": ("ben", "/sending"),
+        "alerts": ("omar", "/alerts"),
+        "alerts-lead": ("ben", "/alerts"),
+        "alerts-ended": ("omar", "/alerts?tab=ended"),
+        "alerts-watched": ("omar", "/alerts?tab=watched"),
         "missing": ("ben", "/operations/00000000-0000-7000-8000-000000000000"),
         "forbidden": ("rosa", "/approvals"),
         "orders": ("ben", "/orders"),
@@ -222,9 +230,12 @@ def main(out: Path, only: str = "") -> None:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         shoot_all(browser, base, "empty", empty_pages(), out, only)
         stage = Stage(cast, provider).full()
+        stage.alarms()
         shoot_all(browser, base, "full", full_pages(stage), out, only)
         stage.failing()
+        run.read_all({}, timezone.now())
         failing = {
+            "alerts": ("omar", "/alerts"),
             "home": ("ben", "/"),
             "approvals": ("cleo", f"/approvals?open={stage.by_name['dinar'].pk}#refused"),
             "sending": ("ines", "/sending"),

@@ -6,13 +6,18 @@ The browser tests and the contact sheet look at it.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import cycle
 
 from django.conf import settings
 from django.test import override_settings
 from django.utils import timezone
 
-from reconciliation import heartbeat, reconciler
+from reconciliation import alarms, heartbeat, reconciler, verifiers
+from reconciliation.models import Alarm
+from reconciliation.monitors import run
+from reconciliation.monitors.reading import Reading
+from reconciliation.monitors.table import SIGNALS
 from refunds import approvals, dispatch, withdrawal
 from refunds.domain import states
 from refunds.ledger import claim, sending
@@ -182,6 +187,22 @@ class Stage:
         self.ended()
         heartbeat.beat(timezone.now())
         return self
+
+    def alarms(self) -> None:
+        """What the monitors make of it; one alarm is somebody's, and one has ended."""
+        now = timezone.now()
+        gone = [Reading("plain-weak", 12, "12 of 20 lookups of 15 min could not tell.")]
+        alarms.observe(SIGNALS["lookups_failing"], gone, now - timedelta(hours=3))
+        late = [
+            Reading("plain-main", 5000, "3 unknown for longer than 15 min; the oldest for 2 h.")
+        ]
+        run.read_all({}, now)
+        alarms.observe(SIGNALS["unknown_past_target"], late, now)
+        verifiers.verify_everything(now)
+        taken = Alarm.objects.get(name="duplicates")
+        alarms.acknowledge(
+            taken.pk, by=self.cast.omar, note="Calling their support about rf_2.", now=now
+        )
 
     def failing(self) -> None:
         """Sending is stopped, and one account is paused."""

@@ -150,6 +150,7 @@ DOORS: Final[dict[str, Door]] = {
     "approvals": _page("/approvals", READERS),
     "unknown": _page("/unknown", READERS),
     "sending": _page("/sending", READERS),
+    "alerts": _page("/alerts", READERS),
     "orders": _page("/orders", READERS),
     "status": _page("/status", STATUS),
     "status/<order:order_ref>": Door(
@@ -232,6 +233,13 @@ DOORS: Final[dict[str, Door]] = {
     ),
     "sending/<slug:account>/resume": _press(
         "/sending/plain-main/resume", OPS_LEAD, ADMIN, missing="/sending/nothing/resume"
+    ),
+    "alerts/<int:alarm_id>/acknowledge": _press(
+        "/alerts/{alarm}/acknowledge",
+        OPS,
+        OPS_LEAD,
+        ADMIN,
+        missing="/alerts/999999/acknowledge",
     ),
     # For a machine, and off where no token is set
     "metrics": Door(path="/metrics", get=404, open_get=404, open_post=405),

@@ -18,6 +18,7 @@ from tests.cast import Cast
 from tests.flows.console import signed_in, text
 from tests.flows.doors import DOORS, PEOPLE, Door
 from tests.flows.factors import only_factor, signed_in_twice, with_app
+from tests.flows.test_console_alerts import fire
 
 pytestmark = pytest.mark.django_db
 # What may be written: the reader's own session, that a refused act was tried, and how many notices
@@ -58,6 +59,7 @@ def parts(cast: Cast) -> dict[str, object]:
         "person": cast.ben.pk,
         "change": change.pk,
         "agent": cast.echo.pk,
+        "alarm": fire().pk,
         "key": mint(cast.echo, scopes=["refund:read"])[0].prefix,
     }
 

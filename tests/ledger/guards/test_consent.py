@@ -129,9 +129,9 @@ def test_one_quarantine_is_open_at_a_time(guarded: Guarded) -> None:
 
 def test_one_case_is_open_per_operation(guarded: Guarded) -> None:
     opened = (
-        "INSERT INTO review_case (operation_id, payment_id, provider_account, escalated_to, reasons,"
-        " because, due_at, closed_because) SELECT id, payment_id, '', '', '{unresolved}', '',"
-        " clock_timestamp(), ''"
+        "INSERT INTO review_case (operation_id, payment_id, provider_account, escalated_to, version,"
+        " reasons, because, due_at, closed_because) SELECT id, payment_id, '', '', 1,"
+        " '{unresolved}', '', clock_timestamp(), ''"
         f" FROM operation WHERE id = '{guarded.unknown.pk}'"
     )
     guarded.refuses(f"{opened}; {opened}", says="case_one_open")
