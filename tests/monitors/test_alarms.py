@@ -13,7 +13,7 @@ from django.utils import timezone
 from structlog.testing import capture_logs
 
 from reconciliation import alarms
-from reconciliation.models import Acknowledgement, Alarm, SignalRun
+from reconciliation.models import Acknowledgement, Alarm, Consequence, SignalRun
 from reconciliation.monitors import run, traffic
 from reconciliation.monitors.reading import Reading
 from reconciliation.monitors.table import MONITORS, SIGNALS, Signal
@@ -54,6 +54,20 @@ def test_a_firing_is_told_once_and_again_when_it_rises() -> None:
     assert (alarm.level, alarm.value, alarm.says) == ("page", 12, "12 degrees.")
     assert alarm.first_fired_at == NOON + timedelta(minutes=1)
     assert alarm.last_fired_at == NOON + timedelta(minutes=4)
+
+
+def test_a_warning_is_told_to_ops_and_a_page_to_whoever_is_on_call() -> None:
+    observe(0, ("a", 11))
+    observe(1, ("a", 11))
+    observe(2, ("a", 21))
+    told = [
+        each.words for each in Consequence.objects.filter(name__startswith="alarm:").order_by("pk")
+    ]
+    assert [(each["to"], each["pages"], each["text"]) for each in told] == [
+        ("ops", False, "It is hot. 11 degrees."),
+        ("on_call", True, "It is hot. 21 degrees."),
+    ]
+    assert {each["path"] for each in told} == {"/alerts"}
 
 
 def test_an_alarm_ends_when_it_has_been_quiet_and_the_next_one_is_told_anew() -> None:
