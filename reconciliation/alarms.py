@@ -9,13 +9,10 @@ import structlog
 from django.db import transaction
 from django.db.models import Max
 
-from reconciliation import outbox
 from reconciliation.models import Acknowledgement, Alarm, SignalRun
 from reconciliation.monitors.reading import Reading
 from reconciliation.monitors.table import Signal
-from reconciliation.outbox_plan import ON_CALL
 from refunds.domain.errors import Refusal
-from refunds.domain.roles import OPS
 from refunds.models import Person
 from refunds.text import check_text
 
@@ -101,17 +98,8 @@ def _goes_on(alarm: Alarm, signal: Signal, reading: Reading, now: datetime) -> N
 
 def _tell(alarm: Alarm, signal: Signal) -> None:
     """Once per firing: when it begins, when it rises to a page, and when nobody ended what
-    somebody had acknowledged. A page goes to whoever is on call, a warning to ops."""
-    assert alarm.told_at is not None
-    pages = alarm.level == "page"
-    outbox.announce(
-        f"alarm:{alarm.pk}:{alarm.told_at.isoformat()}",
-        f"{signal.says} {alarm.says}",
-        to=ON_CALL if pages else OPS,
-        about=f"alarm:{alarm.name}",
-        path="/alerts",
-        pages=pages,
-    )
+    somebody had acknowledged. Here is the line of the log; the database itself writes to the
+    outbox whenever `told_at` is set."""
     log.warning(
         "alarm_fired",
         alarm=alarm.name,

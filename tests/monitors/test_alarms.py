@@ -56,18 +56,14 @@ def test_a_firing_is_told_once_and_again_when_it_rises() -> None:
     assert alarm.last_fired_at == NOON + timedelta(minutes=4)
 
 
-def test_a_warning_is_told_to_ops_and_a_page_to_whoever_is_on_call() -> None:
-    observe(0, ("a", 11))
-    observe(1, ("a", 11))
-    observe(2, ("a", 21))
-    told = [
-        each.words for each in Consequence.objects.filter(name__startswith="alarm:").order_by("pk")
+def test_each_telling_is_written_to_the_outbox_once() -> None:
+    for minute, value in enumerate((11, 11, 21, 21)):
+        observe(minute, ("a", value))
+    told = Consequence.objects.filter(kind="alarm").order_by("pk")
+    assert [(each.words["level"], each.words["says"]) for each in told] == [
+        ("warn", "11 degrees."),
+        ("page", "21 degrees."),
     ]
-    assert [(each["to"], each["pages"], each["text"]) for each in told] == [
-        ("ops", False, "It is hot. 11 degrees."),
-        ("on_call", True, "It is hot. 21 degrees."),
-    ]
-    assert {each["path"] for each in told} == {"/alerts"}
 
 
 def test_an_alarm_ends_when_it_has_been_quiet_and_the_next_one_is_told_anew() -> None:
