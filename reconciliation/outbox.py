@@ -127,6 +127,7 @@ def replay(delivery_id: UUID, *, by: str, version: int, now: datetime) -> Delive
         row.give_up_at = now + GIVE_UP_AFTER
         row.fence += 1
         row.replayed_by, row.replayed_at = by, now
+        row.last_because, row.delivered_at = "", None
         row.save()
         DeliveryTry.objects.create(
             delivery=row, no=row.try_count, by=by, delivered=False, because="asked for another try"

@@ -23,6 +23,7 @@ from refunds.queries import results
 # One message per person (or room) in this time, unless it pages.
 BUNDLE: Final = timedelta(minutes=5)
 GIVE_UP_AFTER: Final = timedelta(days=3)
+_PAGES: Final = {"paused": "sending", "case": "unknown", "ruling": "unknown", "alarm": "alerts"}
 
 
 def add_lines(row: Consequence) -> None:
@@ -164,8 +165,7 @@ def _link(row: Consequence, operation: Operation | None) -> str:
         return f"{settings.BASE_URL}{row.words['path']}"
     if operation is not None:
         return f"{settings.BASE_URL}/operations/{operation.pk}"
-    page = {"paused": "sending", "case": "unknown", "ruling": "unknown"}.get(row.kind, "")
-    return f"{settings.BASE_URL}/{page}"
+    return f"{settings.BASE_URL}/{_PAGES.get(row.kind, '')}"
 
 
 def _add(row: Consequence, tell: plan.Tell, receiver: str, facts: dict[str, Any]) -> None:

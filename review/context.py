@@ -14,7 +14,17 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
 from refunds.queries import pages
-from review import access, alarm_reads, case_reads, keys, people, preferences, roles, step_up
+from review import (
+    access,
+    alarm_reads,
+    case_reads,
+    delivery_reads,
+    keys,
+    people,
+    preferences,
+    roles,
+    step_up,
+)
 from review.presenters.words import Clock
 
 
@@ -161,6 +171,13 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
             icon="n-alert",
             current=here in ("alerts", "alarm_acknowledge"),
             count=alarm_reads.unseen_count(access.viewer(request).clock.now) or None,
+        ),
+        Item(
+            url=reverse("deliveries"),
+            word="Deliveries",
+            icon="k-notice",
+            current=here in ("deliveries", "delivery_replay"),
+            count=delivery_reads.given_up_count() or None,
         ),
         *_admins(request, str(here)),
     ]

@@ -20,6 +20,7 @@ GO: Final = {
     "orders": "o",
     "sending": "s",
     "alerts": "l",
+    "deliveries": "d",
     "status": "r",
     "agents": "k",
     "profile": "p",

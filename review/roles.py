@@ -49,6 +49,7 @@ RESOLVE: Final = Act("resolve", "give the first signature", (OPS, OPS_LEAD), ste
 SECOND_SIGN: Final = Act("second_sign", "give the second signature", (OPS_LEAD,), step_up=True)
 FREEZE: Final = Act("freeze", "freeze an order or assign its cases", (OPS_LEAD,))
 CHOOSE_REMEDY: Final = Act("choose_remedy", "choose a remedy", (LEAD, OPS, OPS_LEAD))
+REPLAY: Final = Act("replay", "send a message again", (OPS, OPS_LEAD, ADMIN))
 STOP: Final = Act("stop", "stop all sending", (LEAD, OPS, OPS_LEAD, FINANCE, ADMIN))
 PAUSE: Final = Act("pause", "pause an account", (OPS_LEAD,))
 START: Final = Act("start", "start sending again", (OPS_LEAD, ADMIN), step_up=True)
@@ -75,6 +76,7 @@ MATRIX: Final = (
     SECOND_SIGN,
     FREEZE,
     CHOOSE_REMEDY,
+    REPLAY,
     STOP,
     PAUSE,
     START,

@@ -148,6 +148,7 @@ def full_pages(stage: Stage) -> dict[str, tuple[str, str]]:
         "alerts-lead": ("ben", "/alerts"),
         "alerts-ended": ("omar", "/alerts?tab=ended"),
         "alerts-watched": ("omar", "/alerts?tab=watched"),
+        "deliveries": ("omar", "/deliveries"),
         "missing": ("ben", "/operations/00000000-0000-7000-8000-000000000000"),
         "forbidden": ("rosa", "/approvals"),
         "orders": ("ben", "/orders"),

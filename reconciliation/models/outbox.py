@@ -54,7 +54,8 @@ class Delivery(models.Model):
 
     States: waiting, sending (until `lease_until`), delivered, given_up. `collecting`: further
     lines for the same receiver join it until it is first sent. `fence` grows with every claim, so
-    that a sender who comes back late records nothing. Kinds: ticket_update agent_callback
+    that a sender who comes back late records nothing. `last_because`: what came of the last try,
+    empty before the first one and after a replay. Kinds: ticket_update agent_callback
     customer_message staff_message.
     """
 

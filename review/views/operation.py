@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from reconciliation import outbox_receivers
 from refunds.domain import states
 from refunds.domain.say import Said, say
 from refunds.domain.sentences import Told as Words
@@ -25,6 +26,7 @@ from review.presenters.facts import CaseFacts
 from review.presenters.timeline import timeline
 from review.presenters.trail import Entry, Trail
 from review.presenters.words import actor_word
+from review.views import deliveries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,8 @@ def _context(request: HttpRequest, found: Operation, pressed: Pressed | None) ->
         "ended": found.state in states.ENDED and told.case is None,
         "url": reverse("operation", args=[found.pk]),
         "sees_status": who.may(roles.SEE_STATUS),
+        "told_lines": deliveries.lines_of(found.pk, who),
+        "told_nobody": not outbox_receivers.anybody(),
     }
 
 

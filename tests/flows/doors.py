@@ -151,6 +151,7 @@ DOORS: Final[dict[str, Door]] = {
     "unknown": _page("/unknown", READERS),
     "sending": _page("/sending", READERS),
     "alerts": _page("/alerts", READERS),
+    "deliveries": _page("/deliveries", READERS),
     "orders": _page("/orders", READERS),
     "status": _page("/status", STATUS),
     "status/<order:order_ref>": Door(
@@ -243,6 +244,13 @@ DOORS: Final[dict[str, Door]] = {
     ),
     # For a machine, and off where no token is set
     "metrics": Door(path="/metrics", get=404, open_get=404, open_post=405),
+    "deliveries/<uuid:delivery_id>/replay": _act(
+        "/deliveries/{delivery}/replay",
+        OPS,
+        OPS_LEAD,
+        ADMIN,
+        missing=f"/deliveries/{_NO_ID}/replay",
+    ),
     # Administering
     "people": _page("/people", frozenset({ADMIN})),
     "people/add": _press("/people/add", ADMIN),

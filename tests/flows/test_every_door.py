@@ -10,8 +10,11 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.urls import URLResolver, get_resolver
+from django.utils import timezone
 
+from reconciliation.models import Consequence, Delivery, Line
 from refunds.credentials import mint
+from refunds.models import Operation
 from review.models import Intent, RefusedAct, RoleChange
 from tests import build
 from tests.cast import Cast
@@ -52,6 +55,7 @@ def parts(cast: Cast) -> dict[str, object]:
     )
     return {
         "operation": operation.pk,
+        "delivery": told(operation).pk,
         "order": "4821",
         "no_id": uuid4(),
         "foreign_press": press.pk,
@@ -62,6 +66,26 @@ def parts(cast: Cast) -> dict[str, object]:
         "alarm": fire().pk,
         "key": mint(cast.echo, scopes=["refund:read"])[0].prefix,
     }
+
+
+def told(operation: Operation) -> Delivery:
+    """A message about it that was sent to the merchant."""
+    now = timezone.now()
+    delivery = Delivery.objects.create(
+        pk=uuid4(), kind="customer_message", receiver="merchant", due_at=now, give_up_at=now
+    )
+    Line.objects.create(
+        delivery=delivery,
+        consequence=Consequence.objects.filter(operation=operation)[0],
+        operation=operation,
+        kind="customer_message",
+        receiver="merchant",
+        about="confirmed",
+        text="Your refund was confirmed.",
+        facts={"link": ""},
+        at=now,
+    )
+    return delivery
 
 
 def test_every_address_is_in_the_table() -> None:
