@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -23,7 +24,7 @@ def profile(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def change(request: HttpRequest) -> HttpResponse:
-    """Posts time_zone, shortcuts (on or absent) and theme with the hidden values."""
+    """Posts time_zone, shortcuts (on or absent), theme and email with the hidden values."""
     person = access.viewer(request).person
 
     def act(hidden: Hidden) -> dict[str, Any]:
@@ -38,6 +39,9 @@ def change(request: HttpRequest) -> HttpResponse:
             time_zone=request.POST.get("time_zone", ""),
             shortcuts=request.POST.get("shortcuts") == "on",
             theme=request.POST.get("theme", ""),
+            email=request.POST.get("email", person.email).strip()
+            if settings.WRITES_MAIL
+            else person.email,
         )
         return {}
 
@@ -51,7 +55,7 @@ def change(request: HttpRequest) -> HttpResponse:
 
 def _digest(person: Person) -> str:
     chosen = preferences.of(person)
-    return intent.digest_of(person.time_zone, chosen.shortcuts, chosen.theme)
+    return intent.digest_of(person.time_zone, chosen.shortcuts, chosen.theme, person.email)
 
 
 def _page(request: HttpRequest, pressed: Pressed | None) -> HttpResponse:
@@ -64,6 +68,9 @@ def _page(request: HttpRequest, pressed: Pressed | None) -> HttpResponse:
         "themes": Preference.Theme.choices,
         "zone": request.POST.get("time_zone", who.person.time_zone),
         "theme": request.POST.get("theme", chosen.theme),
+        "writes_mail": settings.WRITES_MAIL,
+        "email": request.POST.get("email", who.person.email),
+        "mail_domains": preferences.mail_domains(),
         "shortcuts": chosen.shortcuts,
         "form": intent.drawn(version=0, shown_digest=_digest(who.person)),
         "agents": list(who.person.agents.order_by("name")),

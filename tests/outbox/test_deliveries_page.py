@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.core import mail
+from django.test import Client
 from django.utils import timezone
 
 from reconciliation.models import Consequence, Delivery, DeliveryTry
@@ -131,3 +133,28 @@ def test_pages_of_the_list_follow_each_other(cast: Cast) -> None:
     follow = first.split('class="btn" href="')[1].split('"')[0].replace("&amp;", "&")
     assert text(omar.get(f"/deliveries{follow}")).count('role="row" id="row-') == 1
     assert omar.get("/deliveries?after=nonsense~x").status_code == 404
+
+
+def test_people_name_their_address_themselves_and_only_one_of_the_house(
+    cast: Cast, settings: Any
+) -> None:
+    ben = signed_in(cast.ben)
+    assert "E-mail for messages" not in text(ben.get("/profile")), "nothing would be sent"
+    settings.WRITES_MAIL, settings.DEFAULT_FROM_EMAIL = True, "refunds@shop.example"
+    for wrong in ("ben", "ben@elsewhere.example", "ben@shop.example\nBcc: x@shop.example"):
+        refused = ben.post("/profile/change", typed(ben, email=wrong))
+        assert refused.status_code == 422
+        assert "Use an address at shop.example, or leave it empty." in text(refused)
+    assert ben.post("/profile/change", typed(ben, email="ben@shop.example")).status_code == 303
+    build.order()
+    build.proposed(cast.echo)
+    tell()
+    assert [message.to for message in mail.outbox] == [["ben@shop.example"]]
+    assert ben.post("/profile/change", typed(ben, email="")).status_code == 303
+    cast.ben.refresh_from_db()
+    assert cast.ben.email == ""
+
+
+def typed(client: Client, **more: str) -> dict[str, str]:
+    fields = form_on(text(client.get("/profile")), "/profile/change")
+    return fields | {"theme": "", "time_zone": "UTC"} | more
