@@ -29,6 +29,7 @@ app.conf.update(
     task_default_queue="lookups",
     task_routes={
         "refunds.tasks.send": {"queue": "money"},
+        "refunds.tasks.resend": {"queue": "money"},
         "refunds.tasks.*": {"queue": "lookups"},
         "reconciliation.tasks.*": {"queue": "lookups"},
         "review.tasks.*": {"queue": "lookups"},

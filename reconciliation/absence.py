@@ -9,6 +9,7 @@ from django.conf import settings
 
 from reconciliation.matching import Verdict
 from refunds.domain.contract import allowed, quiet_until
+from refunds.ledger import held_to
 from refunds.models import Attempt, Evidence, Operation
 from refunds.providers import registry
 
@@ -44,9 +45,16 @@ def absence_proved(operation: Operation, now: datetime) -> Absence:
         (each.stop_proof_at or each.send_deadline, each.stop_proof_at is not None)
         for each in attempts
     ]
-    until = quiet_until(account.contract, writes, settings.LIMITS.skew_seconds)
+    contract = held_to(operation, account.contract)
+    until = quiet_until(contract, writes, settings.LIMITS.skew_seconds)
     if until is None:
-        return Absence(because="no attempt of it is recorded", quiet=False)
+        why = (
+            "an attempt of it may still be on its way: nobody knows that its sender has stopped,"
+            " or it was sent when less was known"
+            if writes
+            else "no attempt of it is recorded"
+        )
+        return Absence(because=why, quiet=False)
     begun = f"a complete list begun after {until:%H:%M:%S} UTC that shows no refund of ours"
     if now <= until:
         return Absence(because=f"{begun}; {name} can still show it until then", quiet=False)

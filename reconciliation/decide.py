@@ -3,33 +3,71 @@
 The table of cases, first fit wins:
 
   our own answer or a lookup shows our refund,
-      matching, succeeded                    -> found_succeeded   (contradicted where we said no)
-      matching, still working                -> found_pending     (where it is pending: look again,
-                                                a case `overdue_pending` after a day)
-      matching, finally negative             -> found_failed, if every other attempt is explained
-      differing in a field                   -> case `mismatch`
-      more than once                         -> booked once and more, case `duplicate`
-  an attempt was refused, the others explained -> found_failed
-  nothing can ever settle it                 -> case `unresolved`, at once
-  nothing shown, or no readable answer       -> look again; a case once the patience is over
-
-An absence is stored and counted, and concludes nothing here.
+      more than once                       -> booked once and more, case `duplicate`
+      differing in a field                 -> case `mismatch`
+      matching, succeeded                  -> found_succeeded   (contradicted where we said no)
+      matching, still working              -> found_pending     (where it is pending: look again,
+                                              a case `overdue_pending` after a day)
+      matching, finally negative           -> found_failed, if every other attempt is explained:
+                                              by its own answer, by a key that keeps refusals, or
+                                              by a complete lookup after the quiet period
+  an attempt was refused                   -> found_failed, if every other one is explained so
+  the provider keeps a 401 or 429 for us   -> case `poison`: this key never pays, and no new one
+  it is unknown and nothing was executed,
+  each sender says so, or a complete lookup
+  that started after the quiet period,
+      approved for ten minutes more        -> proved_absent, sendable again
+      otherwise, or by an accepted figure  -> proved_not_executed
+  patience is over                         -> case `unresolved`
+  nothing shown twice, and the key lives   -> Resend: same key, same bytes
+  nothing shown, or no readable answer     -> look again
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from reconciliation.known import (
+    AttemptView,
+    Decision,
+    LookUpAgain,
+    OpenCase,
+    Resend,
+    Rest,
+    Settle,
+    View,
+)
 from reconciliation.matching import Finding, Verdict
+from reconciliation.patience import look_again, next_look, over_patience
+from reconciliation.proof import (
+    Proof,
+    absence,
+    may_resend,
+    others_explained,
+    refused,
+    shows_all_there_is,
+)
 from refunds.domain import states
-from refunds.domain.contract import ProviderContract, allowed, quiet_until
+from refunds.domain.contract import Accepted, ProviderContract, as_accepted
 from refunds.domain.limits import Limits
 from refunds.domain.outcome import RefundRecord
 from refunds.providers.base import StatusWords
 
-# With an unknown flight bound there is no quiet period to wait for; count from here instead.
-_COUNT_AFTER_UNKNOWN = timedelta(seconds=900)
+__all__ = [
+    "AttemptView",
+    "Decision",
+    "LookUpAgain",
+    "OpenCase",
+    "Resend",
+    "Rest",
+    "Settle",
+    "View",
+    "decide",
+    "next_look",
+    "over_patience",
+]
+
 _DAY = timedelta(days=1)
 _SAID_NO = frozenset(
     {
@@ -45,66 +83,6 @@ _SAID_NO = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptView:
-    """One attempt as the decision sees it. `outcome` None is ambiguous."""
-
-    no: int
-    outcome: str | None
-    recorded_at: datetime
-    send_deadline: datetime
-    stop_proof_at: datetime | None
-    settled_by_evidence: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """One operation as the decision sees it."""
-
-    state: str
-    entered_at: datetime
-    unknown_since: datetime | None
-    attempts: tuple[AttemptView, ...]
-    has_case: bool
-    inconclusive_at: tuple[datetime, ...]
-    booked_ref: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Settle:
-    """Move by `event`; `record` is the provider's refund it rests on, where there is one.
-
-    `surplus`: further refunds of this operation that were paid too; they open a case.
-    """
-
-    event: str
-    because: str
-    record: RefundRecord | None = None
-    surplus: tuple[RefundRecord, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class OpenCase:
-    """Ask a person. `surplus`: refunds of this operation that were paid besides the booked one."""
-
-    reason: str
-    because: str
-    surplus: tuple[RefundRecord, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class LookUpAgain:
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """Nothing to do and nothing to wait for: the record agrees with us."""
-
-
-Decision = Settle | OpenCase | LookUpAgain | Rest
-
-
 def decide(
     view: View,
     finding: Finding | None,
@@ -113,32 +91,52 @@ def decide(
     words: StatusWords,
     limits: Limits,
     now: datetime,
+    looked_at: datetime | None = None,
+    accepted: Iterable[Accepted] = (),
 ) -> Decision:
-    """The one decision that follows; `finding` is None where nothing could be asked or read."""
+    """The one decision that follows.
+
+    `finding` is None where nothing could be asked or read; `looked_at` is when its lookup started.
+    `contract` is the stricter of today's and those of the attempts, `accepted` what holds now.
+    """
+    accepted = tuple(accepted)
     if finding is not None and finding.verdict is Verdict.DUPLICATE:
         return _paid_twice(view, finding, words)
     if finding is not None and finding.verdict is Verdict.DIFFERS:
         return OpenCase("mismatch", finding.because)
     if finding is not None and finding.verdict is Verdict.MATCH:
         assert finding.record is not None
-        return _matched(view, finding.record, finding.because, contract, words, limits, now)
-    if view.state in (states.UNKNOWN, states.AUTHORIZED) and _refused(view, contract, limits, now):
-        return Settle("found_failed", "The provider refused it, and no other attempt can pay.")
+        by = _explained_by(view, finding, looked_at, contract, accepted, limits, now)
+        return _matched(view, finding, finding.record, contract, words, limits, now, by)
+    proof = absence(view, finding, looked_at, contract, accepted, limits)
+    if view.state in (states.UNKNOWN, states.AUTHORIZED) and refused(view):
+        if others_explained(view, contract, limits, now, besides_found=False):
+            return Settle("found_failed", "The provider refused it, and no other attempt can pay.")
+        if proof is not None and view.state == states.UNKNOWN:
+            return Settle("found_failed", proof.because, None, (), proof.covers, proof.accepted)
+    if view.state == states.UNKNOWN and not view.has_case and _kept(view, "turned_away"):
+        return OpenCase(
+            "poison",
+            "The provider keeps a refusal at the door under our key: it answers that each time.",
+        )
+    if view.state == states.UNKNOWN and proof is not None and not refused(view):
+        return _proved(view, proof, limits, now)
     if view.state in states.ENDED or view.state not in states.UNCERTAIN:
         return Rest() if not view.has_case else LookUpAgain(now + _DAY)
-    return _patience(view, contract, limits, now)
+    return _wait(view, finding, contract, limits, now, looked_at, accepted)
 
 
 def _matched(
     view: View,
+    finding: Finding,
     record: RefundRecord,
-    because: str,
     contract: ProviderContract,
     words: StatusWords,
     limits: Limits,
     now: datetime,
+    explained_by: tuple[int, ...] | None,
 ) -> Decision:
-    status = record.provider_status
+    status, because = record.provider_status, finding.because
     if status in words.succeeded:
         if view.state == states.SUCCEEDED:
             if view.booked_ref == record.ref:
@@ -150,15 +148,15 @@ def _matched(
         if view.state in _SAID_NO:
             return Settle("contradicted", because, record)
         if view.state == states.PENDING:
-            return _patience(view, contract, limits, now)
+            return _wait(view, finding, contract, limits, now, None, ())
         if view.state in states.UNCERTAIN:
             return Settle("found_pending", because, record)
         return OpenCase("contradiction", because)
     if status in words.failed:
         if view.state in states.UNCERTAIN:
-            if others_explained(view, contract, limits, now, besides_found=True):
-                return Settle("found_failed", because, record)
-            return LookUpAgain(next_look(view, contract, limits, now))
+            if explained_by is not None:
+                return Settle("found_failed", because, record, accepted=explained_by)
+            return look_again(view, contract, limits, now)
         return Rest() if view.state == states.FAILED else OpenCase("contradiction", because)
     return OpenCase("mismatch", f"{record.ref} has a status we do not know: {status}.")
 
@@ -177,98 +175,63 @@ def _paid_twice(view: View, finding: Finding, words: StatusWords) -> Decision:
     return OpenCase("duplicate", finding.because)
 
 
-def _refused(view: View, contract: ProviderContract, limits: Limits, now: datetime) -> bool:
-    """A refusal outranks (rule 34), if no other attempt can still pay (rules 11, 12, 35)."""
-    return any(each.outcome == "refused" for each in view.attempts) and others_explained(
-        view, contract, limits, now, besides_found=False
-    )
-
-
-def others_explained(
+def _explained_by(
     view: View,
+    finding: Finding,
+    looked_at: datetime | None,
     contract: ProviderContract,
+    accepted: tuple[Accepted, ...],
     limits: Limits,
     now: datetime,
-    *,
-    besides_found: bool,
-) -> bool:
-    """Whether every attempt but the one in hand is known to have paid nothing.
-
-    `besides_found`: one ambiguous attempt is the one that made the refund we found.
-    """
-    allowance = 1 if besides_found else 0
-    for each in view.attempts:
-        if each.settled_by_evidence or each.outcome in ("not_sent", "turned_away", "refused"):
-            continue
-        if each.outcome in ("confirmed", "accepted") and not besides_found:
-            return False
-        if _same_by_key(view, contract, limits, now):
-            continue
-        if allowance == 0:
-            return False
-        allowance -= 1
-    return True
-
-
-def _same_by_key(view: View, contract: ProviderContract, limits: Limits, now: datetime) -> bool:
-    if not contract.rejections_stored:
-        return False
-    if contract.keys == "forever":
-        return True
-    window = contract.key_window.seconds
-    if contract.keys != "window" or window is None:
-        return False
-    first = min(each.recorded_at for each in view.attempts)
-    return now <= first + timedelta(seconds=window - limits.skew_seconds)
-
-
-def _patience(view: View, contract: ProviderContract, limits: Limits, now: datetime) -> Decision:
-    if not view.has_case and view.state == states.UNKNOWN:
-        why = over_patience(view, contract, limits, now)
-        if why:
-            return OpenCase("unresolved", why)
-    overdue = now - view.entered_at >= timedelta(seconds=limits.escalation_age_seconds)
-    if not view.has_case and view.state == states.PENDING and overdue:
-        return OpenCase("overdue_pending", "The provider has been working on it for a day.")
-    return LookUpAgain(next_look(view, contract, limits, now))
-
-
-def over_patience(
-    view: View, contract: ProviderContract, limits: Limits, now: datetime
-) -> str | None:
-    """Why a person must look now, or None; the first of the limits wins (R23)."""
-    if not allowed(contract).can_settle:
-        return "This account has no lookup and no notices: only a person can find out."
-    since = view.unknown_since or view.entered_at
-    age = now - since
-    if age >= timedelta(seconds=limits.escalation_age_seconds):
-        return "The outcome has been unknown for a day."
-    patience = contract.normal_window_seconds + contract.escalation_grace_seconds
-    if age >= timedelta(seconds=patience):
-        return f"The outcome has been unknown for longer than {patience} s."
-    quiet = quiet_until(
-        contract,
-        [
-            (each.stop_proof_at or each.send_deadline, each.stop_proof_at is not None)
-            for each in view.attempts
-        ],
-        limits.skew_seconds,
-    )
-    counted_from = quiet or since + _COUNT_AFTER_UNKNOWN
-    counted = sum(1 for at in view.inconclusive_at if at > counted_from)
-    if counted >= limits.inconclusive_lookups_max:
-        return f"{counted} lookups in a row could not tell."
+) -> tuple[int, ...] | None:
+    """What explains every attempt but the one found: ids of accepted facts; None: not explained."""
+    if others_explained(view, contract, limits, now, besides_found=True):
+        return ()
+    if shows_all_there_is(view, finding, looked_at, contract, accepted, limits):
+        return as_accepted(contract, accepted, "absence")[1]
     return None
 
 
-def next_look(view: View, contract: ProviderContract, limits: Limits, now: datetime) -> datetime:
-    """When to ask next: early, then resting, then hourly; slower while a person has the case."""
-    age = now - view.entered_at
-    if view.has_case:
-        slow = limits.lookup_with_case_seconds
-        return now + timedelta(seconds=slow if age < _DAY else slow * 6)
-    for seconds in contract.lookup_schedule:
-        at = view.entered_at + timedelta(seconds=seconds)
-        if at > now:
-            return at
-    return now + timedelta(seconds=contract.lookup_schedule[-1])
+def _kept(view: View, kind: str) -> bool:
+    return any(each.kept == kind for each in view.attempts)
+
+
+def _proved(view: View, proof: Proof, limits: Limits, now: datetime) -> Settle:
+    """Nothing was executed: sendable again where all that a send needs still holds, else ended.
+
+    What two people accepted may end it and never send it (rule 43), and neither may a key under
+    which the provider keeps an error. Five attempts are enough for every kind of key.
+    """
+    left = timedelta(seconds=limits.approval_left_seconds)
+    again = (
+        not proof.accepted
+        and not (view.halted or view.has_case)
+        and not any(each.kept for each in view.attempts)
+        and len(view.attempts) < limits.attempts_max
+        and view.sendable_until is not None
+        and view.sendable_until >= now + left
+    )
+    event = "proved_absent" if again else "proved_not_executed"
+    return Settle(event, proof.because, None, (), proof.covers, proof.accepted)
+
+
+def _wait(
+    view: View,
+    finding: Finding | None,
+    contract: ProviderContract,
+    limits: Limits,
+    now: datetime,
+    looked_at: datetime | None,
+    accepted: tuple[Accepted, ...],
+) -> Decision:
+    """Nothing follows yet: ask a person once patience is over, else send or ask again."""
+    if view.state == states.UNKNOWN and not view.has_case:
+        why = over_patience(view, contract, limits, now, accepted)
+        if why:
+            return OpenCase("unresolved", why)
+        if may_resend(view, finding, looked_at, contract, accepted, limits, now):
+            return Resend("Nothing of it is shown, and its key still makes it the same refund.")
+    overdue = now - view.entered_at >= timedelta(seconds=limits.escalation_age_seconds)
+    if not view.has_case and view.state == states.PENDING and overdue:
+        return OpenCase("overdue_pending", "The provider has been working on it for a day.")
+    return look_again(view, contract, limits, now, accepted)

@@ -7,11 +7,12 @@ above the last one that did.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import F
+from django.db import connection
 from django.utils import timezone
 
 from reconciliation.matching import Finding, Verdict, match
@@ -22,7 +23,7 @@ from refunds.providers.base import Account
 from refunds.providers.listing import Listing, read_payment
 
 # While one worker asks, sweeps leave the operation alone for so long.
-_ASKING = timedelta(seconds=60)
+_ASKING_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +36,19 @@ class Looked:
     started_at: datetime
 
 
+_NEXT_NUMBER = """
+UPDATE operation SET lookup_started = lookup_started + 1,
+  due_at = clock_timestamp() + %(asking)s * interval '1 second'
+WHERE id = %(id)s RETURNING lookup_started
+"""
+
+
 def take_number(operation_id: UUID) -> int | None:
     """The next lookup number of an operation, committed; None when there is no such operation."""
-    taken = Operation.objects.filter(pk=operation_id).update(
-        lookup_started=F("lookup_started") + 1, due_at=timezone.now() + _ASKING
-    )
-    if not taken:
-        return None
-    return Operation.objects.values_list("lookup_started", flat=True).get(pk=operation_id)
+    with connection.cursor() as cursor:
+        cursor.execute(_NEXT_NUMBER, {"id": operation_id, "asking": _ASKING_SECONDS})
+        row = cursor.fetchone()
+    return row[0] if row else None
 
 
 def ask(operation: Operation, no: int) -> Looked:
@@ -89,8 +95,8 @@ def _read(operation: Operation, account: Account, attempts: list[Attempt]) -> Li
         return _cannot("this account has no lookup")
     if not account.credential:
         return _cannot(f"no credential is set for {account.name}")
-    if any(each.account_identity != account.identity() for each in attempts):
-        return _cannot("the account, mode or address is not the one we sent to")
+    if any(_identity(each.account_identity) != account.identity() for each in attempts):
+        return _cannot("the account, mode, address or API version is not the one we sent to")
     refs = known_refs(operation)
     return read_payment(
         account,
@@ -100,6 +106,11 @@ def _read(operation: Operation, account: Account, attempts: list[Attempt]) -> Li
         total_seconds=settings.LIMITS.call_total_seconds,
         body_bytes_max=settings.LIMITS.answer_bytes_max,
     )
+
+
+def _identity(recorded: dict[str, Any]) -> dict[str, Any]:
+    """What an attempt recorded about its account; older ones named no API version."""
+    return {"api_version": ""} | recorded
 
 
 def _cannot(because: str) -> Listing:

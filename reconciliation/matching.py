@@ -7,7 +7,7 @@ never match by themselves: they are cross-checks that can only lead to a person 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -54,12 +54,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The result of a lookup; `record` is ours where exactly one is."""
+    """The result of a lookup; `record` is ours where exactly one is.
+
+    `complete`: everything the provider shows of the payment was read, to the end.
+    """
 
     verdict: Verdict
     because: str
     record: RefundRecord | None = None
     candidates: tuple[Candidate, ...] = field(default=())
+    complete: bool = False
 
 
 def match(
@@ -82,9 +86,10 @@ def match(
             verdict=Verdict.DUPLICATE,
             because=f"The provider shows more than one refund of this operation: {refs}.",
             candidates=candidates,
+            complete=complete,
         )
     if ours:
-        return _one(ours[0], candidates)
+        return replace(_one(ours[0], candidates), complete=complete)
     if not complete:
         return Finding(
             verdict=Verdict.CANNOT_TELL,
@@ -96,6 +101,7 @@ def match(
         verdict=Verdict.ABSENT,
         because=f"Complete list of the payment's refunds: none of ours, {others}.",
         candidates=candidates,
+        complete=True,
     )
 
 

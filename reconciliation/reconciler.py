@@ -16,29 +16,40 @@ from django.utils import timezone
 from reconciliation.booking import Booked, book_found, book_surplus
 from reconciliation.cases import close_by_evidence, open_case
 from reconciliation.decide import (
-    AttemptView,
     Decision,
     LookUpAgain,
     OpenCase,
+    Resend,
     Rest,
     Settle,
-    View,
     decide,
     next_look,
 )
+from reconciliation.lateness import proved_false
 from reconciliation.lookup import INCONCLUSIVE, Looked, ask, take_number
-from reconciliation.matching import Finding, Verdict, match
-from reconciliation.models import Case
+from reconciliation.matching import Finding
+from reconciliation.view import from_answers, view_of
+from reconciliation.withdrawing import withdraw_false
 from refunds import doorbell
-from refunds.dispatch import expected_of
 from refunds.domain import states
 from refunds.domain.outcome import RefundRecord
-from refunds.ledger import RECONCILER, Locked, bump, hold_again, lock, release, transition
-from refunds.models import Attempt, Evidence, Operation, ProviderRefund
+from refunds.ledger import (
+    RECONCILER,
+    Locked,
+    accepted_now,
+    bump,
+    held_to,
+    hold_again,
+    lock,
+    release,
+    transition,
+)
+from refunds.models import Attempt, Operation
 from refunds.providers import registry
-from refunds.providers.base import instant
 
 log = structlog.get_logger(__name__)
+
+_FAR = timedelta(days=1)
 
 
 def look_up(operation_id: UUID) -> str:
@@ -61,115 +72,64 @@ def look_up(operation_id: UUID) -> str:
 
 def conclude(operation_id: UUID, looked: Looked) -> str:
     """Decide on a stored finding, under the locks, if no later one has decided already."""
+    name = Operation.objects.values_list("provider_account", flat=True).get(pk=operation_id)
+    account = registry.account(name)
     with transaction.atomic():
+        accepted = accepted_now(name, to_withdraw=looked.finding.verdict not in INCONCLUSIVE)
         locked = lock(operation_id)
         if looked.no <= locked.operation.lookup_applied:
             return "overtaken"
-        decision = _decide(locked, looked.finding)
+        contract = held_to(locked.operation, account.contract)
+        view, finding = view_of(locked.operation, contract), _finding(locked.operation, looked)
+        decision = decide(
+            view,
+            finding,
+            contract=contract,
+            words=registry.adapter(account).words,
+            limits=settings.LIMITS,
+            now=timezone.now(),
+            looked_at=looked.started_at,
+            accepted=accepted,
+        )
         _apply(locked, decision, looked)
+        withdraw_false(locked, proved_false(view, finding, contract, accepted, settings.LIMITS))
         return type(decision).__name__
 
 
-def _decide(locked: Locked, finding: Finding) -> Decision:
-    operation = locked.operation
-    account = registry.account(operation.provider_account)
-    if finding.verdict in INCONCLUSIVE:
-        finding = _from_answers(operation) or finding
-    return decide(
-        view_of(operation),
-        finding,
-        contract=account.contract,
-        words=registry.adapter(account).words,
-        limits=settings.LIMITS,
-        now=timezone.now(),
-    )
-
-
-def view_of(operation: Operation) -> View:
-    """The operation as `decide` sees it."""
-    attempts = Attempt.objects.filter(operation=operation).order_by("no")
-    inconclusive = Evidence.objects.filter(
-        operation=operation,
-        kind="lookup",
-        facts__verdict__in=[str(each) for each in INCONCLUSIVE],
-    ).values_list("started_at", flat=True)
-    booked = ProviderRefund.objects.filter(operation=operation, counts=True).first()
-    return View(
-        state=operation.state,
-        entered_at=operation.entered_at,
-        unknown_since=operation.unknown_since,
-        attempts=tuple(
-            AttemptView(
-                no=each.no,
-                outcome=each.outcome,
-                recorded_at=each.recorded_at,
-                send_deadline=each.send_deadline,
-                stop_proof_at=each.stop_proof_at,
-                settled_by_evidence=each.settled_by_evidence is not None,
-            )
-            for each in attempts
-        ),
-        has_case=Case.objects.filter(operation=operation, closed_at=None).exists(),
-        inconclusive_at=tuple(inconclusive),
-        booked_ref=booked.ref if booked else None,
-    )
-
-
-def _from_answers(operation: Operation) -> Finding | None:
-    """What our own stored answers show: they decide where no lookup can (and beside one)."""
-    answers = Evidence.objects.filter(operation=operation, kind="answer").exclude(facts__ref=None)
-    records = {each.facts["ref"]: _record_of(each.facts) for each in answers}
-    if not records:
-        return None
-    first = Attempt.objects.filter(operation=operation).order_by("no").first()
-    finding = match(
-        records.values(),
-        expected_of(operation),
-        complete=True,
-        why_incomplete="",
-        known_refs=frozenset(records),
-        first_recorded_at=first.recorded_at if first else operation.created_at,
-    )
-    return None if finding.verdict is Verdict.ABSENT else finding
-
-
-def _record_of(facts: dict[str, object]) -> RefundRecord:
-    amount = facts["amount_minor"]
-    return RefundRecord(
-        ref=str(facts["ref"]),
-        payment_ref=str(facts["payment_ref"]),
-        amount_minor=amount if isinstance(amount, int) else None,
-        currency=str(facts["currency"]) if facts["currency"] else None,
-        provider_status=str(facts["provider_status"]),
-        marker=str(facts["marker"]) if facts["marker"] else None,
-        created_at=instant(facts.get("created_at")),
-    )
+def _finding(operation: Operation, looked: Looked) -> Finding:
+    """What the lookup found, or what our own answers show where it could not."""
+    if looked.finding.verdict not in INCONCLUSIVE:
+        return looked.finding
+    return from_answers(operation, complete=looked.finding.complete) or looked.finding
 
 
 def _apply(locked: Locked, decision: Decision, looked: Looked) -> None:
     operation = locked.operation
     match decision:
-        case Settle(event, because, record, surplus):
-            if surplus:
-                open_case(locked, "duplicate", because)
-            _settle(locked, event, because, record, looked)
-            _count_surplus(locked, surplus)
+        case Settle():
+            if decision.surplus:
+                open_case(locked, "duplicate", decision.because)
+            _settle(locked, decision, looked)
+            _count_surplus(locked, decision.surplus)
+        case Resend():
+            # On the money queue, and by a statement that compares everything again.
+            _applied(operation, looked, _slow_look(operation))
+            doorbell.ring_resend(operation.pk)
         case OpenCase(reason, because, surplus):
             open_case(locked, reason, because)
             _count_surplus(locked, surplus)
             _applied(operation, looked, _slow_look(operation))
-        case LookUpAgain(at):
+        case LookUpAgain(at, not_before):
             # Findings that conclude nothing do not raise the fence; they only move the clock.
-            Operation.objects.filter(pk=operation.pk).update(due_at=_jittered(at))
+            due_at = max(_jittered(at), not_before or at - _FAR)
+            Operation.objects.filter(pk=operation.pk).update(due_at=due_at)
         case Rest():
             close_by_evidence(locked, "Looked again: the record agrees.")
             _applied(operation, looked, _due_at_rest(operation))
 
 
-def _settle(
-    locked: Locked, event: str, because: str, record: RefundRecord | None, looked: Looked
-) -> None:
-    operation = locked.operation
+def _settle(locked: Locked, decision: Settle, looked: Looked) -> None:
+    operation, event, record = locked.operation, decision.event, decision.record
     booked = Booked.NOTHING
     if record is not None:
         booked = book_found(locked, record, counts=event == "found_succeeded")
@@ -180,8 +140,12 @@ def _settle(
         _applied(operation, looked, _slow_look(operation))
         return
     sets: dict[str, object] = {"lookup_applied": looked.no}
-    if event == "found_failed":
+    if decision.covers:
+        _cover(operation, looked.evidence_id)
+    if event in ("found_failed", "proved_not_executed"):
         release(locked, by=RECONCILER)
+    elif event == "proved_absent":
+        sets["due_at"] = timezone.now()
     elif event == "found_pending":
         sets["due_at"] = timezone.now() + timedelta(seconds=5)
         needs_customer = record is not None and record.provider_status == "requires_action"
@@ -191,18 +155,33 @@ def _settle(
         sets["due_at"] = timezone.now() + timedelta(
             seconds=settings.LIMITS.lookup_with_case_seconds
         )
+    detail: dict[str, object] = {
+        "because": decision.because,
+        "ref": record.ref if record else None,
+    }
+    if decision.accepted:
+        detail["accepted"] = list(decision.accepted)
     transition(
         operation,
         event,
         by=RECONCILER,
         sets=sets,
-        detail={"because": because, "ref": record.ref if record else None},
+        detail=detail,
         evidence_id=looked.evidence_id,
     )
     if event == "contradicted":
-        open_case(locked, "contradiction", because)
+        open_case(locked, "contradiction", decision.because)
+    elif event == "proved_absent":
+        doorbell.ring_send(operation.pk)
     elif operation.state in states.ENDED:
-        close_by_evidence(locked, because)
+        close_by_evidence(locked, decision.because)
+
+
+def _cover(operation: Operation, evidence_id: int) -> None:
+    """The absence speaks for every attempt that nobody answered for, once and for good."""
+    Attempt.objects.filter(
+        Q(outcome=None) | Q(outcome="unanswered"), operation=operation, settled_by_evidence=None
+    ).update(settled_by_evidence=evidence_id)
 
 
 def _count_surplus(locked: Locked, surplus: tuple[RefundRecord, ...]) -> None:
@@ -233,8 +212,8 @@ def _due_at_rest(operation: Operation) -> datetime | None:
 
 
 def _slow_look(operation: Operation) -> datetime:
-    account = registry.account(operation.provider_account)
-    return next_look(view_of(operation), account.contract, settings.LIMITS, timezone.now())
+    contract = registry.account(operation.provider_account).contract
+    return next_look(view_of(operation, contract), contract, settings.LIMITS, timezone.now())
 
 
 def _jittered(at: datetime) -> datetime:

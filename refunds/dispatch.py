@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from dataclasses import replace
 from datetime import timedelta
 
 import structlog
@@ -18,8 +19,8 @@ from django.utils import timezone
 from refunds import policies, witness
 from refunds.domain import states
 from refunds.domain.errors import ClaimRefused
-from refunds.domain.outcome import Expected, RawAnswer
-from refunds.ledger import Claim, claim, lapse, record_answer
+from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer
+from refunds.ledger import Claim, claim, held_to, lapse, record_answer, resubmit
 from refunds.ledger.sending import pause
 from refunds.models import Operation, Quarantine, SendingStop
 from refunds.providers import http, registry
@@ -55,6 +56,35 @@ def send(operation_id: str) -> str:
     return _submit(operation, account, *won)
 
 
+def resend(operation_id: str) -> str:
+    """Send an unknown operation once more under its own key, if the key makes that safe now.
+
+    Returns `gone` (not unknown any more), `waiting` (some condition does not hold now; the next
+    lookup asks again), or the event that the answer caused. Raises CommitUnknown as `send` does.
+    """
+    operation = Operation.objects.select_related("order", "payment").filter(pk=operation_id).first()
+    if operation is None or operation.state != states.UNKNOWN:
+        return "gone"
+    account = registry.accounts().get(operation.provider_account)
+    if account is None or not account.credential:
+        return "waiting"
+    deadline = time.monotonic() + settings.LIMITS.send_deadline_seconds
+    try:
+        won = resubmit(
+            operation.pk,
+            worker=worker_name(),
+            account=account.name,
+            identity=account.identity(),
+            contract=account.contract,
+            held_to=held_to(operation, account.contract),
+            attempts=operation.attempt_count,
+            limits=settings.LIMITS,
+        )
+    except ClaimRefused:
+        return "waiting"
+    return _submit(operation, account, won, deadline)
+
+
 def _claim(operation: Operation, account: Account) -> tuple[Claim, float] | None:
     """The right to send with its deadline on the monotonic clock; None when it was refused."""
     # S counts from before the commit (rule 7).
@@ -64,7 +94,7 @@ def _claim(operation: Operation, account: Account) -> tuple[Claim, float] | None
             operation.pk,
             worker=worker_name(),
             identity=account.identity(),
-            contract_hash=account.contract.hash(),
+            contract=account.contract,
             limits=settings.LIMITS,
         )
     except ClaimRefused:
@@ -82,13 +112,13 @@ def _submit(operation: Operation, account: Account, won: Claim, deadline: float)
         body_bytes_max=settings.LIMITS.answer_bytes_max,
         send_deadline=deadline,
     )
-    answer = adapter.read_answer(raw, expected_of(operation))
+    answer = _not_kept(adapter.read_answer(raw, expected_of(operation)), raw)
     recorded = record_answer(
         won,
         answer,
         raw,
         account=account.name,
-        contract=account.contract,
+        contract=held_to(operation, account.contract),
         limits=settings.LIMITS,
         started_at=started_at,
         worker=worker_name(),
@@ -103,6 +133,21 @@ def _submit(operation: Operation, account: Account, won: Claim, deadline: float)
         status=raw.status,
     )
     return recorded.event or "late"
+
+
+def _not_kept(answer: Answer, raw: RawAnswer) -> Answer:
+    """A refusal at the door that the provider keeps under our key is no reason to try again.
+
+    It is the first answer over again: this key never pays while it lives (rule 37). Nobody may
+    take a new one, so it is *unknown*, and a person is asked.
+    """
+    if answer.outcome is Outcome.TURNED_AWAY and raw.headers.get("idempotent-replayed") == "true":
+        return replace(
+            answer,
+            outcome=Outcome.UNANSWERED,
+            because=f"{answer.because} It is kept under our key and comes again each time.",
+        )
+    return answer
 
 
 def _not_noted(won: Claim) -> RawAnswer | None:

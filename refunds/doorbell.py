@@ -24,6 +24,11 @@ def ring_send(operation_id: object, after_seconds: float = 0) -> None:
     _ring_on_commit("refunds.tasks.send", operation_id, after_seconds)
 
 
+def ring_resend(operation_id: object) -> None:
+    """After the commit: tell a worker of the money queue that this operation may be sent again."""
+    _ring_on_commit("refunds.tasks.resend", operation_id, 0)
+
+
 def ring_lookup(operation_id: object, after_seconds: float = 0) -> None:
     """After the commit: tell a worker of the lookup queue that this operation is due."""
     _ring_on_commit("reconciliation.tasks.look_up", operation_id, after_seconds)

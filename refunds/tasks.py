@@ -15,6 +15,11 @@ def send(operation_id: str) -> str:
 
 
 @shared_task
+def resend(operation_id: str) -> str:
+    return dispatch.resend(operation_id)
+
+
+@shared_task
 def sweep_ready() -> None:
     for operation_id in dispatch.ready(settings.LIMITS.sweep_batch_max):
         doorbell.ring_send(operation_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
 
 from django.utils import timezone
@@ -33,6 +34,28 @@ def lapse_cause(operation_id: UUID) -> str | None:
     if not holds and payment.available_minor < operation.amount_minor:
         return "balance"
     return None
+
+
+def sendable_until(operation: Operation) -> datetime | None:
+    """Until when all that a send needs holds, the order's version aside; None: it does not now.
+
+    Read under the locks of the caller. A pause, a stop or a quarantine only delays a send and is
+    left to the claim, as is the version; a case about the operation or its payment is not.
+    """
+    order, payment = operation.order, operation.payment
+    if order.frozen or payment.state != "captured" or payment.halted or operation.halted:
+        return None
+    if not _callers_allowed(operation) or not _approvers_allowed(operation):
+        return None
+    given = Approval.objects.filter(
+        operation=operation, round=operation.round, fingerprint=operation.fingerprint
+    ).values_list("expires_at", flat=True)
+    return min([operation.expires_at, *given])
+
+
+def order_explained(operation: Operation) -> bool:
+    """Whether the order moved only as the authority to send forgives (rules 5 and 45)."""
+    return not _order_moved(operation)
 
 
 def _order_moved(operation: Operation) -> bool:

@@ -19,6 +19,10 @@ class Limits:
     probe_after_seconds: int = 60
     probe_again_seconds: int = 300
     answer_bytes_max: int = 262_144
+    attempts_max: int = 5
+    resend_after_lookups: int = 2
+    lookup_fresh_seconds: int = 60
+    approval_left_seconds: int = 600
     inconclusive_lookups_max: int = 3
     escalation_age_seconds: int = 86_400
     poison_failures_max: int = 3

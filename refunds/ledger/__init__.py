@@ -11,8 +11,10 @@ from refunds.ledger.door import (
     lock,
     transition,
 )
+from refunds.ledger.facts import accepted_now, decided_under, held_to
 from refunds.ledger.lapse import back_to_waiting, expire, lapse
 from refunds.ledger.orders import book, bump, hold_again, mark_frozen, release
+from refunds.ledger.resend import resubmit
 from refunds.ledger.siblings import (
     Sibling,
     dead_of_waiting,
@@ -29,12 +31,15 @@ __all__ = [
     "Locked",
     "Recorded",
     "Sibling",
+    "accepted_now",
     "back_to_waiting",
     "book",
     "bump",
     "claim",
     "dead_of_waiting",
+    "decided_under",
     "expire",
+    "held_to",
     "hold_again",
     "lapse",
     "lock",
@@ -42,6 +47,7 @@ __all__ = [
     "moved_unexplained",
     "record_answer",
     "release",
+    "resubmit",
     "siblings_of",
     "transition",
 ]

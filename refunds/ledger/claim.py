@@ -9,40 +9,22 @@ from uuid import UUID
 from django.db import OperationalError, connection
 from psycopg import errors as pg
 
+from refunds.domain.contract import ProviderContract
 from refunds.domain.errors import ClaimRefused, CommitUnknown
 from refunds.domain.fingerprint import canonical
 from refunds.domain.limits import Limits
 from refunds.ledger.siblings import EXPLAINED
 
-# One locked CTE holds every condition, and every write hangs on its row: two writes with a
-# condition each would be two decisions. What must be absent is read from the locked row or is
-# older than this statement by nature (a refused attempt, an open stop).
-# A reservation that is already held is kept: the second send takes no money again (rule 36).
-# An approval counts only while it explains every move of the order since it was given, by the
-# list of its own page; policy's own authority (quorum 0) has seen no list and forgives nothing.
-CLAIM = """
-WITH ready AS MATERIALIZED (
-  SELECT o.id, o.order_id, o.payment_id, o.amount_minor, o.attempt_count + 1 AS no,
-         r.version AS order_version, s.operation_id IS NULL AS fresh
-  FROM operation o
-  JOIN payment p ON p.id = o.payment_id
-  JOIN orders r ON r.id = o.order_id
-  LEFT JOIN provider_account a ON a.name = o.provider_account
-  LEFT JOIN reservation s ON s.operation_id = o.id AND s.state = 'held'
-  WHERE o.id = %(id)s AND o.state = 'authorized' AND NOT o.halted
-    AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
+# What every send needs, the first and any later one, of the rows o, p, r and a: it stands in the
+# locked CTE of both statements. An approval counts only while it explains every move of the order
+# since it was given, by the list of its own page; policy's own authority (quorum 0) has seen no
+# list and forgives nothing.
+STANDS = """NOT o.halted
     AND (o.quorum > 0 OR r.version = o.send_version) AND NOT r.frozen
     AND p.state = 'captured' AND NOT p.halted
     AND coalesce(a.pause_kind, '') = ''
     AND NOT EXISTS (SELECT FROM sending_stop WHERE ended_at IS NULL)
     AND NOT EXISTS (SELECT FROM quarantine WHERE lifted_at IS NULL)
-    AND (s.operation_id IS NOT NULL
-         OR p.captured_minor - p.refunded_minor - p.held_minor >= o.amount_minor)
-    AND NOT EXISTS (
-      SELECT FROM attempt t WHERE t.operation_id = o.id
-        AND (t.outcome = 'refused'  -- for good, whatever else is known of it (rule 34)
-             OR (t.settled_by_evidence IS NULL
-                 AND coalesce(t.outcome NOT IN ('not_sent', 'turned_away'), true))))
     AND (o.agent_id IS NULL OR EXISTS (
       SELECT FROM agent g JOIN person w ON w.id = g.owner_id
       WHERE g.id = o.agent_id AND g.active AND w.is_active))
@@ -56,6 +38,45 @@ WITH ready AS MATERIALIZED (
            AND EXISTS (SELECT FROM person_groups m JOIN auth_group q ON q.id = m.group_id
                        WHERE m.person_id = w.id AND q.name = c.as_role)
            AND /*explained*/)
+""".replace("/*explained*/", EXPLAINED)
+
+# The attempt of the operation that `moved` shows, and the contract that it is made under.
+TRIED = """tried AS (
+  INSERT INTO attempt (operation_id, no, fence, recorded_at, send_deadline, lease_until,
+                       account_identity, contract_hash)
+  SELECT id, no, version, clock_timestamp(),
+         clock_timestamp() + %(send)s * interval '1 second',
+         clock_timestamp() + %(lease)s * interval '1 second',
+         %(identity)s, %(contract_hash)s FROM moved
+), known AS (
+  INSERT INTO known_contract (hash, name, facts)
+  SELECT %(contract_hash)s, %(contract_name)s, %(contract_facts)s FROM moved
+  ON CONFLICT (hash) DO NOTHING
+)"""
+
+# One locked CTE holds every condition, and every write hangs on its row: two writes with a
+# condition each would be two decisions. What must be absent is read from the locked row or is
+# older than this statement by nature (a refused attempt, an open stop).
+# A reservation that is already held is kept: the second send takes no money again (rule 36).
+CLAIM = """
+WITH ready AS MATERIALIZED (
+  SELECT o.id, o.order_id, o.payment_id, o.amount_minor, o.attempt_count + 1 AS no,
+         r.version AS order_version, s.operation_id IS NULL AS fresh
+  FROM operation o
+  JOIN payment p ON p.id = o.payment_id
+  JOIN orders r ON r.id = o.order_id
+  LEFT JOIN provider_account a ON a.name = o.provider_account
+  LEFT JOIN reservation s ON s.operation_id = o.id AND s.state = 'held'
+  WHERE o.id = %(id)s AND o.state = 'authorized'
+    AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
+    AND (s.operation_id IS NOT NULL
+         OR p.captured_minor - p.refunded_minor - p.held_minor >= o.amount_minor)
+    AND NOT EXISTS (
+      SELECT FROM attempt t WHERE t.operation_id = o.id
+        AND (t.outcome = 'refused'  -- for good, whatever else is known of it (rule 34)
+             OR (t.settled_by_evidence IS NULL
+                 AND coalesce(t.outcome NOT IN ('not_sent', 'turned_away'), true))))
+    AND /*stands*/
   FOR UPDATE OF r, p, o
 ), moved AS (
   UPDATE operation o SET state = 'submitting', version = o.version + 1, attempt_count = y.no,
@@ -77,21 +98,14 @@ WITH ready AS MATERIALIZED (
   INSERT INTO order_move (order_id, version, cause, operation_id, amount_minor, actor, detail, at)
   SELECT b.id, b.version, 'reserved', y.id, y.amount_minor, %(actor)s, '{}', clock_timestamp()
   FROM bump b, ready y
-), tried AS (
-  INSERT INTO attempt (operation_id, no, fence, recorded_at, send_deadline, lease_until,
-                       account_identity, contract_hash)
-  SELECT id, no, version, clock_timestamp(),
-         clock_timestamp() + %(send)s * interval '1 second',
-         clock_timestamp() + %(lease)s * interval '1 second',
-         %(identity)s, %(contract_hash)s FROM moved
-), noted AS (
+), /*tried*/, noted AS (
   INSERT INTO event (operation_id, seq, event, from_state, to_state, actor_kind, actor,
                      attempt_no, detail, at)
   SELECT id, version, 'submission_started', 'authorized', 'submitting', 'dispatcher', %(actor)s,
          no, '{}', clock_timestamp() FROM moved
 )
 SELECT version, no FROM moved
-""".replace("/*explained*/", EXPLAINED)
+""".replace("/*stands*/", STANDS).replace("/*tried*/", TRIED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +122,7 @@ def claim(
     *,
     worker: str,
     identity: dict[str, Any],
-    contract_hash: bytes,
+    contract: ProviderContract,
     limits: Limits,
 ) -> Claim:
     """Claim an authorized operation for one send; committed when this returns.
@@ -117,18 +131,30 @@ def claim(
     the database did not confirm: then nothing may be sent, and the row, if it exists, is found
     by its lease (rule 2).
     """
-    assert not connection.in_atomic_block, "a claim commits by itself, before any byte is sent"
-    parameters: dict[str, Any] = {
-        "id": operation_id,
+    return permitted(CLAIM, operation_id, attempt_of(worker, identity, contract, limits))
+
+
+def attempt_of(
+    worker: str, identity: dict[str, Any], contract: ProviderContract, limits: Limits
+) -> dict[str, Any]:
+    """What the row of a new attempt says, as parameters of a statement that permits a send."""
+    return {
         "actor": worker,
         "lease": limits.lease_seconds,
         "send": limits.send_deadline_seconds,
         "identity": canonical(identity).decode(),
-        "contract_hash": contract_hash,
+        "contract_hash": contract.hash(),
+        "contract_name": contract.name,
+        "contract_facts": canonical(contract.facts()).decode(),
     }
+
+
+def permitted(statement: str, operation_id: UUID, parameters: dict[str, Any]) -> Claim:
+    """Run a statement that permits one send, as a commit of its own. Raises as `claim` does."""
+    assert not connection.in_atomic_block, "a claim commits by itself, before any byte is sent"
     try:
         with connection.cursor() as cursor:
-            cursor.execute(CLAIM, parameters)
+            cursor.execute(statement, parameters | {"id": operation_id})
             row = cursor.fetchone()
     except OperationalError as error:
         if isinstance(error.__cause__, pg.LockNotAvailable | pg.DeadlockDetected):

@@ -1,6 +1,7 @@
 """The tables of the ledger. Guards live in the migration; only `refunds.ledger` moves state."""
 
 from refunds.models.evidence import Evidence, ProviderRefund
+from refunds.models.facts import AcceptedFact, KnownContract
 from refunds.models.operations import (
     Approval,
     Attempt,
@@ -16,6 +17,7 @@ from refunds.models.people import Agent, Credential, Person
 from refunds.models.sending import ProviderAccount, Quarantine, SendingStop
 
 __all__ = [
+    "AcceptedFact",
     "Agent",
     "Approval",
     "Attempt",
@@ -23,6 +25,7 @@ __all__ = [
     "Dispute",
     "Event",
     "Evidence",
+    "KnownContract",
     "Operation",
     "Order",
     "OrderMove",

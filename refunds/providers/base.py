@@ -34,6 +34,7 @@ class Account:
     mode: str = "live"
     region: str = ""
     external_refunds: Elsewhere | None = None
+    api_version: str = ""
 
     def identity(self) -> dict[str, Any]:
         """What a lookup must share with the attempt it speaks about; stored with the attempt."""
@@ -43,6 +44,7 @@ class Account:
             "base_url": self.base_url,
             "mode": self.mode,
             "region": self.region,
+            "api_version": self.api_version,
         }
 
 

@@ -178,7 +178,7 @@ def _since(history: list[Event]) -> datetime:
 
 def _only_people(operation: Operation) -> bool:
     account = registry.accounts().get(operation.provider_account)
-    return account is not None and not allowed(account.contract).success_by_lookup
+    return account is not None and not allowed(account.contract).finds_out
 
 
 def _proposer(operation: Operation) -> str:

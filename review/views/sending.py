@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from refunds.domain.errors import Refusal
+from refunds.ledger import accepted_now
 from refunds.ledger import sending as verbs
 from refunds.providers import registry
 from refunds.queries import pages
@@ -83,7 +84,7 @@ def _row(
     return AccountRow(
         name=name,
         mode=account.mode,
-        can=what_may_be_done(account.contract),
+        can=what_may_be_done(account.contract, accepted_now(name)),
         halt=halt,
         waiting=count,
         first_ends_at=first,

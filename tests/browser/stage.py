@@ -155,7 +155,7 @@ class Stage:
             hanging.pk,
             worker="dispatcher:stage:1",
             identity=account.identity(),
-            contract_hash=account.contract.hash(),
+            contract=account.contract,
             limits=settings.LIMITS,
         )
 

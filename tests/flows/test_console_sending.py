@@ -13,6 +13,7 @@ from review.models import RefusedAct
 from tests import build
 from tests.cast import Cast
 from tests.flows.console import form_on, has_form, signed_in, text
+from tests.flows.finding import accepted
 
 pytestmark = pytest.mark.django_db
 REASON = "Answers do not fit our requests."
@@ -124,6 +125,11 @@ def test_an_account_that_is_not_ours_is_a_404(cast: Cast) -> None:
 def test_the_page_says_what_automation_may_do_with_each_account(cast: Cast) -> None:
     page = text(signed_in(cast.mia).get("/sending"))
     assert "has no lookup; never sends again by itself; a lost answer needs a person" in page
+    assert "never sends again by itself; never concludes that nothing happened" in page
+    assert "sends again while the same key surely lives; what is proved absent is sent" in page
+    accepted(cast, "stripe-main", "flight_max", 3600, "resend")
+    page = text(signed_in(cast.mia).get("/sending"))
+    assert "surely lives, by what two people accepted; never concludes" in page
     assert not has_form(page, "/sending/stop")
 
 

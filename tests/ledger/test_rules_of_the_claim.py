@@ -20,6 +20,7 @@ from refunds.domain.limits import Limits
 from refunds.ledger import claim, sending
 from refunds.models import Agent, Operation, Order, OrderMove, Payment, Reservation
 from refunds.proposal import Caller
+from refunds.providers.plain import CONTRACTS
 from tests import build
 from tests.cast import ROLES as CAST_ROLES
 from tests.cast import Cast
@@ -43,7 +44,13 @@ def claimed(operation: Operation) -> bool:
     """Whether the claim statement takes the operation; a refused one has changed nothing."""
     before = everything()
     try:
-        claim(operation.pk, worker="test", identity={}, contract_hash=b"x" * 32, limits=Limits())
+        claim(
+            operation.pk,
+            worker="test",
+            identity={},
+            contract=CONTRACTS["plain-main"],
+            limits=Limits(),
+        )
     except ClaimRefused:
         assert everything() == before
         return False

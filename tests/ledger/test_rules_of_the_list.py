@@ -13,11 +13,11 @@ from refunds import approvals, policies, withdrawal
 from refunds.consent import Shown
 from refunds.domain import states
 from refunds.domain.errors import Refusal
-from refunds.domain.fingerprint import canonical
 from refunds.ledger import Sibling
-from refunds.ledger.claim import CLAIM
+from refunds.ledger.claim import CLAIM, attempt_of
 from refunds.models import Approval, Operation, Order, OrderMove, Payment, Person
 from refunds.proposal import Caller
+from refunds.providers.plain import CONTRACTS
 from tests import build
 from tests.cast import Cast
 from tests.ledger.actors import Troupe
@@ -159,17 +159,9 @@ def test_rule_47_policy_alone_has_seen_no_list_and_forgives_nothing(
 
 def claim_inside(operation: Operation) -> None:
     """The claim statement within the open transaction, which holds its locks until the end."""
-    limits = configured.LIMITS
-    parameters: dict[str, Any] = {
-        "id": operation.pk,
-        "actor": "another worker",
-        "lease": limits.lease_seconds,
-        "send": limits.send_deadline_seconds,
-        "identity": canonical({}).decode(),
-        "contract_hash": b"x" * 32,
-    }
+    attempt = attempt_of("another worker", {}, CONTRACTS["plain-main"], configured.LIMITS)
     with connection.cursor() as cursor:
-        cursor.execute(CLAIM, parameters)
+        cursor.execute(CLAIM, attempt | {"id": operation.pk})
         assert cursor.fetchone() is not None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,30 +11,38 @@ import pytest
 
 from refunds.domain.contract import (
     UNKNOWN_FACT,
+    Accepted,
     Allowed,
     Fact,
     ProviderContract,
     allowed,
+    as_accepted,
+    from_facts,
     quiet_until,
+    stricter,
+    unrecorded,
 )
 from refunds.providers import plain, stripe
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 ACCOUNTS = {**plain.CONTRACTS, "stripe": stripe.CONTRACT}
-# account: success by lookup, success by notice, resend in the window, absence
-MAY = {
-    "plain-main": (True, True, True, True),
-    "plain-forever": (True, True, True, True),
-    "plain-weak": (True, True, False, True),
-    "plain-nokeys": (True, True, False, True),
-    "plain-blind": (False, False, False, False),
-    "plain-hooks": (False, True, False, False),
-    "plain-lagged": (True, True, True, True),
-    "plain-unbounded": (True, True, False, False),
-    "plain-async": (True, True, True, True),
-    "plain-stored500": (False, False, True, False),
-    "stripe": (True, True, False, False),
+# account: success by lookup, success by notice, resend by key (or always), absence ends it,
+# absence sends it again
+MAY: dict[str, tuple[bool, bool, str, bool, bool]] = {
+    "plain-main": (True, True, "window", True, True),
+    "plain-forever": (True, True, "always", True, True),
+    "plain-weak": (True, True, "never", True, True),
+    "plain-nokeys": (True, True, "never", True, True),
+    "plain-blind": (False, False, "never", False, False),
+    "plain-hooks": (False, True, "never", False, False),
+    "plain-lagged": (True, True, "window", True, True),
+    "plain-unbounded": (True, True, "never", False, False),
+    "plain-async": (True, True, "always", True, True),
+    "plain-stored500": (False, False, "always", False, False),
+    "stripe": (True, True, "never", False, False),
 }
+FOR_RESENDS = Accepted(1, "flight_max", 3600, "resend")
+FOR_ABSENCE = (Accepted(2, "flight_max", 3600, "absence"), Accepted(3, "lookup_lag", 60, "absence"))
 
 
 def test_every_account_is_in_the_table() -> None:
@@ -42,37 +51,167 @@ def test_every_account_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("name", sorted(MAY))
 def test_what_automation_may_do_with_an_account_follows_from_its_contract(name: str) -> None:
-    lookup, notice, resend, absence = MAY[name]
+    lookup, notice, resend, absence, again = MAY[name]
     may = allowed(ACCOUNTS[name])
     assert may == Allowed(
-        success_by_lookup=lookup, success_by_notice=notice, resend_in_window=resend, absence=absence
+        success_by_lookup=lookup,
+        success_by_notice=notice,
+        resend_in_window=resend != "never",
+        resend_always=resend == "always",
+        absence=absence,
+        again_after_absence=again,
     )
-    assert may.can_settle == any(MAY[name][:3])
+    assert may.can_settle == (lookup or notice or resend != "never")
+
+
+def test_an_accepted_flight_bound_lets_stripe_be_sent_again_and_nothing_else() -> None:
+    before, after = (
+        allowed(stripe.CONTRACT),
+        allowed(stripe.CONTRACT, accepted=(FOR_RESENDS,)),
+    )
+    assert after == replace(before, resend_in_window=True, needs_stop_proof=True)
+
+
+def test_an_accepted_absence_ends_an_operation_and_never_sends_it_again() -> None:
+    may = allowed(stripe.CONTRACT, accepted=FOR_ABSENCE)
+    assert (may.absence, may.again_after_absence, may.resend_in_window) == (True, False, False)
+    half = allowed(stripe.CONTRACT, accepted=FOR_ABSENCE[:1])
+    assert half == allowed(stripe.CONTRACT)
+
+
+@pytest.mark.parametrize("name", ["plain-weak", "plain-nokeys", "plain-blind"])
+def test_nothing_accepted_stands_in_for_a_key(name: str) -> None:
+    contract = ACCOUNTS[name].with_changes(flight_max=UNKNOWN_FACT)
+    assert not allowed(contract, accepted=(FOR_RESENDS,)).resend_in_window
+
+
+def test_what_is_accepted_never_replaces_what_the_provider_states() -> None:
+    stated = plain.CONTRACTS["plain-main"]
+    loose = Accepted(1, "flight_max", 1, "resend"), Accepted(2, "flight_max", 1, "absence")
+    assert as_accepted(stated, loose, "resend") == (stated, ())
+    assert as_accepted(stated, loose, "absence") == (stated, ())
+
+
+def test_what_is_accepted_for_one_act_serves_no_other() -> None:
+    taken, named = as_accepted(stripe.CONTRACT, (FOR_RESENDS, *FOR_ABSENCE), "resend")
+    assert (taken.flight_max.seconds, taken.lookup_lag.seconds, named) == (3600, None, (1,))
+    assert taken.flight_max.basis == "accepted"
+    taken, named = as_accepted(stripe.CONTRACT, (FOR_RESENDS, *FOR_ABSENCE), "absence")
+    assert (taken.flight_max.seconds, taken.lookup_lag.seconds, named) == (3600, 60, (2, 3))
 
 
 @pytest.mark.parametrize(
-    ("fact", "loses"),
+    ("fact", "changed"),
     [
-        ("flight_max", {"resend_in_window", "absence"}),
-        ("idle_close", {"resend_in_window", "absence"}),
-        ("lookup_lag", {"absence"}),
+        ("flight_max", {"resend_in_window", "absence", "again_after_absence"}),
+        ("idle_close", {"needs_stop_proof"}),
+        ("lookup_lag", {"absence", "again_after_absence"}),
         ("key_window", {"resend_in_window"}),
     ],
 )
-def test_an_unknown_fact_has_its_safest_value(fact: str, loses: set[str]) -> None:
+def test_an_unknown_fact_has_its_safest_value(fact: str, changed: set[str]) -> None:
     before = allowed(plain.CONTRACTS["plain-main"])
     after = allowed(plain.CONTRACTS["plain-main"].with_changes(**{fact: UNKNOWN_FACT}))
-    for each in fields(Allowed):
-        assert getattr(before, each.name)
-        assert getattr(after, each.name) == (each.name not in loses), each.name
+    names = [each.name for each in fields(Allowed)]
+    assert {name for name in names if getattr(before, name) != getattr(after, name)} == changed
 
 
 def test_a_key_that_lives_for_ever_needs_no_bound_on_the_flight() -> None:
     forever = plain.CONTRACTS["plain-forever"].with_changes(
         flight_max=UNKNOWN_FACT, idle_close=UNKNOWN_FACT
     )
-    assert allowed(forever).resend_in_window
+    assert allowed(forever).resend_always
     assert not allowed(forever).absence
+
+
+# The stricter of two versions of a contract
+
+MAIN = plain.CONTRACTS["plain-main"]
+
+
+def _fact(seconds: int | None) -> Fact:
+    return UNKNOWN_FACT if seconds is None else Fact(seconds, "measured", "this test")
+
+
+@pytest.mark.parametrize("name", ["flight_max", "lookup_lag", "idle_close"])
+@pytest.mark.parametrize(
+    ("one", "other", "held"), [(2, 3, 3), (3, 2, 3), (2, None, None), (None, 2, None)]
+)
+def test_the_longer_bound_holds_and_an_unknown_one_above_all(
+    name: str, one: int | None, other: int | None, held: int | None
+) -> None:
+    today, recorded = (MAIN.with_changes(**{name: _fact(each)}) for each in (one, other))
+    assert getattr(stricter(today, [recorded]), name).seconds == held
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "held"),
+    [
+        (("window", 600), ("window", 300), ("window", 300)),
+        (("window", 300), ("window", 600), ("window", 300)),
+        (("window", 600), ("window", None), ("window", None)),
+        (("window", None), ("window", 600), ("window", None)),
+        (("window", 600), ("forever", None), ("window", 600)),
+        (("forever", None), ("window", 600), ("window", 600)),
+        (("forever", None), ("forever", None), ("forever", None)),
+        (("forever", None), ("weak", None), ("weak", None)),
+        (("none", None), ("window", 600), ("none", 600)),
+    ],
+)
+def test_the_weaker_key_and_the_shorter_window_hold(
+    one: tuple[str, int | None], other: tuple[str, int | None], held: tuple[str, int | None]
+) -> None:
+    today, recorded = (
+        MAIN.with_changes(keys=keys, key_window=_fact(window)) for keys, window in (one, other)
+    )
+    both = stricter(today, [recorded])
+    assert (both.keys, both.key_window.seconds) == held
+
+
+@pytest.mark.parametrize(
+    ("name", "weak", "strong"),
+    [
+        ("rejections_stored", False, True),
+        ("lookup", "none", "now"),
+        ("lookup", "lagged", "now"),
+        ("notice", "hint", "proof"),
+        ("notice", "none", "hint"),
+        ("server_errors_replayed", True, False),
+    ],
+)
+def test_of_every_promise_the_smaller_one_holds(name: str, weak: Any, strong: Any) -> None:
+    for one, other in ((weak, strong), (strong, weak)):
+        today, recorded = (MAIN.with_changes(**{name: each}) for each in (one, other))
+        assert getattr(stricter(today, [recorded]), name) == weak
+
+
+def test_the_strictest_of_several_holds_and_patience_is_todays() -> None:
+    today = MAIN.with_changes(normal_window_seconds=7, lookup_schedule=(9,))
+    older = [MAIN.with_changes(flight_max=_fact(9)), MAIN.with_changes(idle_close=_fact(8))]
+    held = stricter(today, older)
+    assert (held.flight_max.seconds, held.idle_close.seconds) == (9, 8)
+    assert (held.normal_window_seconds, held.lookup_schedule) == (7, (9,))
+    assert stricter(MAIN, []) == MAIN
+
+
+def test_of_a_contract_that_nobody_kept_nothing_is_assumed() -> None:
+    may = allowed(stricter(MAIN, [unrecorded(MAIN)]))
+    assert (may.resend_in_window, may.absence, may.success_by_lookup) == (False, False, True)
+
+
+@pytest.mark.parametrize("name", sorted(ACCOUNTS))
+def test_a_contract_is_read_as_it_was_stored(name: str) -> None:
+    contract = ACCOUNTS[name]
+    stored = json.loads(json.dumps(contract.facts()))
+    assert from_facts(stored) == contract
+    assert from_facts(stored).hash() == contract.hash()
+
+
+def test_a_stored_contract_of_another_release_is_read_with_the_defaults() -> None:
+    stored = MAIN.facts()
+    stored["fact_of_tomorrow"] = 5
+    del stored["server_errors_replayed"]
+    assert from_facts(stored) == MAIN
 
 
 def _contract(**seconds: int | None) -> ProviderContract:

@@ -108,8 +108,15 @@ def patience(seen: View, now: float, contract: ProviderContract = MAIN) -> str |
 
 
 def test_patience_ends_with_the_normal_window_and_its_grace() -> None:
-    assert patience(view(), 14.999) is None
-    assert "longer than 15 s" in (patience(view(), 15) or "")
+    assert patience(view(), 14.999, UNBOUNDED) is None
+    assert "longer than 15 s" in (patience(view(), 15, UNBOUNDED) or "")
+
+
+def test_what_takes_long_waits_for_the_first_lookup_that_could_have_proved_something() -> None:
+    """The quiet period ends at 14: a lookup before it cannot tell, whatever it shows."""
+    assert patience(view(inconclusive_at=(at(13), at(14))), 16) is None
+    assert "longer than 15 s" in (patience(view(inconclusive_at=(at(14.001),)), 16) or "")
+    assert patience(view(inconclusive_at=(at(14.001),)), 14.9) is None
 
 
 def test_patience_ends_after_a_day_whatever_the_contract_says() -> None:
@@ -120,10 +127,11 @@ def test_patience_ends_after_a_day_whatever_the_contract_says() -> None:
 
 def test_patience_counts_from_when_it_first_became_unknown() -> None:
     again = view(entered_at=at(10), unknown_since=NOON)
-    assert patience(again, 15) is not None
-    assert patience(replace(again, unknown_since=None), 15) is None
+    assert patience(again, 15, UNBOUNDED) is not None
+    assert patience(replace(again, unknown_since=None), 15, UNBOUNDED) is None
 
 
+UNBOUNDED = plain.CONTRACTS["plain-unbounded"]
 SLOW = MAIN.with_changes(normal_window_seconds=10**6)
 
 
