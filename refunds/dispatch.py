@@ -118,7 +118,8 @@ def _submit(operation: Operation, account: Account, won: Claim, deadline: float)
         answer,
         raw,
         account=account.name,
-        contract=held_to(operation, account.contract),
+        # A first attempt has no other beside it that an older contract could speak for.
+        contract=account.contract if won.no == 1 else held_to(operation, account.contract),
         limits=settings.LIMITS,
         started_at=started_at,
         worker=worker_name(),
