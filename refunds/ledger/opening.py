@@ -65,7 +65,7 @@ def open_operation(
     operation_id = uuids.uuid7()
     # Counted under the order's lock; every operation of the order has taken its number here.
     request_ref = request.request_ref or f"request-{_next_number(order)}"
-    business_key = f"refund:{_part(order.ref)}:{_part(request_ref)}"
+    business_key = business_key_of(order, request_ref)
     account = registry.account(payment.provider_account)
     body = registry.adapter(account).body(
         Wish(
@@ -124,6 +124,11 @@ def open_operation(
     )
     _store_history(operation, caller, judgement, event, now)
     return operation
+
+
+def business_key_of(order: Order, request_ref: str) -> str:
+    """What one wish of one order is called, for life."""
+    return f"refund:{_part(order.ref)}:{_part(request_ref)}"
 
 
 def _part(ref: str) -> str:

@@ -6,7 +6,6 @@ apart, once to take it order by order.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,8 +16,12 @@ from pathlib import Path
 from refunds.domain import money
 from refunds.domain.errors import Refusal
 from refunds.feed import PAYMENT_STATES, OrderSnapshot, PaymentSnapshot
+from refunds.management import csv_rows
+from refunds.management.csv_rows import Row, Unreadable
 from refunds.providers import registry
 from refunds.text import parse_instant
+
+__all__ = ["OrderRows", "Row", "Unreadable", "orders", "snapshot", "survey"]
 
 COLUMNS = (
     "order_ref",
@@ -31,26 +34,10 @@ COLUMNS = (
     "captured_at",
 )
 AMOUNT_COLUMNS = ("captured_minor", "captured")
+_FILE = csv_rows.Columns(COLUMNS, AMOUNT_COLUMNS)
 PAYMENTS_MAX = 50  # of one order, as over the API
 _MINOR = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SEQUENCE = re.compile(r"[0-9]{1,18}", re.ASCII)
-
-
-class Unreadable(Exception):
-    """The file as a whole cannot be read; the message says where and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row by column; `cells` lacks what the row is short of."""
-
-    line: int
-    cells: dict[str, str]
-    width: int
-
-    @property
-    def order_ref(self) -> str:
-        return self.cells.get("order_ref", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,56 +68,28 @@ def survey(path: Path) -> Survey:
     rows, last = 0, None
     for row in _rows(path):
         rows += 1
-        if row.order_ref != last and row.order_ref in seen:
-            torn.setdefault(row.order_ref, row.line)
-        last = row.order_ref
+        ref = _order_ref(row)
+        if ref != last and ref in seen:
+            torn.setdefault(ref, row.line)
+        last = ref
         seen.add(last)
     return Survey(rows, torn)
 
 
 def orders(path: Path) -> Iterator[OrderRows]:
     """The orders of the file, one after the other. Raises Unreadable."""
-    for ref, grouped in groupby(_rows(path), key=lambda row: row.order_ref):
+    for ref, grouped in groupby(_rows(path), key=_order_ref):
         rows = iter(grouped)
         kept = list(islice(rows, PAYMENTS_MAX + 1))
         yield OrderRows(ref, kept, len(kept) + sum(1 for _ in rows))
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    line = 0
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            header = next(reader, [])
-            _check_header(header)
-            line = reader.line_num
-            for cells in reader:
-                if cells:
-                    yield Row(line + 1, dict(zip(header, cells, strict=False)), len(cells))
-                line = reader.line_num
-    except UnicodeDecodeError:
-        raise Unreadable(
-            f"line {line + 1} or later: the file is not UTF-8; save it as UTF-8"
-        ) from None
-    except csv.Error as error:
-        raise Unreadable(f"line {line + 1}: {error}; check the quotes") from None
-    except OSError as error:
-        raise Unreadable(f"{path}: {error.strerror}") from None
+    return csv_rows.rows(path, _FILE)
 
 
-def _check_header(header: list[str]) -> None:
-    known = {*COLUMNS, *AMOUNT_COLUMNS}
-    wanted = f"write the columns {','.join(COLUMNS)} and one of {' or '.join(AMOUNT_COLUMNS)}"
-    for name in header:
-        if name not in known:
-            raise Unreadable(f"line 1: unknown column {name!r}; {wanted}")
-        if header.count(name) > 1:
-            raise Unreadable(f"line 1: the column {name!r} stands twice")
-    missing = [name for name in COLUMNS if name not in header]
-    if missing:
-        raise Unreadable(f"line 1: missing {', '.join(missing)}; {wanted}")
-    if len(set(AMOUNT_COLUMNS) & set(header)) != 1:
-        raise Unreadable(f"line 1: {wanted}")
+def _order_ref(row: Row) -> str:
+    return row.cells.get("order_ref", "")
 
 
 def snapshot(order: OrderRows) -> OrderSnapshot | None:
