@@ -21,7 +21,7 @@ from refunds.models import Operation
 from tests import build
 from tests.cast import Cast
 from tests.ledger.rows import history, resubmitted
-from tests.ledger.rulings import looked, quiet_is_over, ruled, unknown_with_case
+from tests.ledger.rulings import attached, ruled, told, unknown_with_case
 from tests.ledger.stage import ready
 from tests.outbox.receiver import receiving, tell
 from tests.provider_process import SandboxProcess
@@ -148,13 +148,12 @@ def test_what_was_expanded_is_not_expanded_again(cast: Cast) -> None:
 def test_a_ruling_that_two_must_sign_asks_the_ops_leads_while_it_waits(
     provider: SandboxProcess, cast: Cast, settings: Any
 ) -> None:
-    case = unknown_with_case(provider, cast)
-    assert case.operation is not None
-    quiet_is_over(case.operation)
-    looked(case.operation)
+    case = unknown_with_case(provider, cast, account="plain-blind", fault="drop_after_commit")
+    attached(case, cast.omar)
+    seen = told(provider.refunds("plain-blind")[0]["id"])
     with receiving(settings, "staff") as receiver:
         outbox.expand()
-        ruled(case, cast.omar, "not_happened")
+        ruled(case, cast.omar, "happened", testimony=seen)
         assert written("ruling:") == 1
         tell()
         (heard,) = receiver.heard
