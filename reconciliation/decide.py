@@ -1,6 +1,7 @@
 """What follows from what we know about one operation. Pure: values and `now` in, a value out.
 
-The table of cases, first fit wins:
+The table of cases, first fit wins. What follows once an operation has ended stands in
+`reconciliation.afterwards` and comes first.
 
   our own answer or a lookup shows our refund,
       more than once                       -> booked once and more, case `duplicate`
@@ -28,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from reconciliation.afterwards import once_ended, only_listed
 from reconciliation.known import (
     AttemptView,
     Decision,
@@ -100,6 +102,9 @@ def decide(
     `contract` is the stricter of today's and those of the attempts, `accepted` what holds now.
     """
     accepted = tuple(accepted)
+    late = once_ended(view, finding, words)
+    if late is not None:
+        return late
     if finding is not None and finding.verdict is Verdict.DUPLICATE:
         return _paid_twice(view, finding, words)
     if finding is not None and finding.verdict is Verdict.DIFFERS:
@@ -108,6 +113,8 @@ def decide(
         assert finding.record is not None
         by = _explained_by(view, finding, looked_at, contract, accepted, limits, now)
         return _matched(view, finding, finding.record, contract, words, limits, now, by)
+    if view.sighted:
+        return only_listed(view, finding, contract, limits, now, accepted)
     proof = absence(view, finding, looked_at, contract, accepted, limits)
     if view.state in (states.UNKNOWN, states.AUTHORIZED) and refused(view):
         if others_explained(view, contract, limits, now, besides_found=False):

@@ -34,7 +34,8 @@ class View:
     None where it does not hold now. `explained`: whether the order moved only as its approvals
     forgive. `adopted`: another system sent it, and no attempt of ours says when. `quarantined`:
     the database may have lost its tail, and attempts with it. `rested_on`: ids of the accepted facts
-    that its events name.
+    that its events name. `by_ruling`: its end rests on people's word alone. `sighted`: a list of the
+    account showed a refund of it, and no lookup has read one since.
     """
 
     state: str
@@ -50,6 +51,9 @@ class View:
     explained: bool = True
     sendable_until: datetime | None = None
     rested_on: frozenset[int] = frozenset()
+    booked_minor: int | None = None
+    by_ruling: bool = False
+    sighted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,12 +94,9 @@ def agrees(operation: Operation, row: ProviderRefund | None, record: RefundRecor
     if operation.state in (states.FAILED, states.RETURNED):
         return status in words.failed
     if operation.state in (states.SUCCEEDED, states.MISMATCHED):
-        return (
-            row is not None
-            and row.counts
-            and status in words.succeeded
-            and record.amount_minor == row.amount_minor
-        )
+        if row is None or record.amount_minor != row.amount_minor:
+            return False
+        return status in (words.succeeded if row.counts else words.failed)
     return False
 
 

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from reconciliation import late_truth
 from reconciliation.booking import Booked, book_found, book_surplus
 from reconciliation.cases import close_by_evidence, open_case
 from reconciliation.decide import (
@@ -22,6 +23,7 @@ from reconciliation.decide import (
     Resend,
     Rest,
     Settle,
+    View,
     decide,
     next_look,
 )
@@ -50,6 +52,7 @@ from refunds.providers import registry
 log = structlog.get_logger(__name__)
 
 _FAR = timedelta(days=1)
+_CONTRADICTS = frozenset({"contradicted", "ruling_contradicted"})
 
 
 def look_up(operation_id: UUID) -> str:
@@ -80,12 +83,15 @@ def conclude(operation_id: UUID, looked: Looked) -> str:
         if looked.no <= locked.operation.lookup_applied:
             return "overtaken"
         contract = held_to(locked.operation, account.contract)
-        view, finding = view_of(locked.operation, contract), _finding(locked.operation, looked)
+        words = registry.adapter(account).words
+        late_truth.follow_surplus(locked, looked.finding, words)
+        view = view_of(locked.operation, contract)
+        finding = _finding(locked.operation, view, looked)
         decision = decide(
             view,
             finding,
             contract=contract,
-            words=registry.adapter(account).words,
+            words=words,
             limits=settings.LIMITS,
             now=timezone.now(),
             looked_at=looked.started_at,
@@ -96,9 +102,12 @@ def conclude(operation_id: UUID, looked: Looked) -> str:
         return type(decision).__name__
 
 
-def _finding(operation: Operation, looked: Looked) -> Finding:
-    """What the lookup found, or what our own answers show where it could not."""
-    if looked.finding.verdict not in INCONCLUSIVE:
+def _finding(operation: Operation, view: View, looked: Looked) -> Finding:
+    """What the lookup found, or what our own answers show where it could not.
+
+    Not once a list has shown something newer than they are.
+    """
+    if looked.finding.verdict not in INCONCLUSIVE or view.sighted:
         return looked.finding
     return from_answers(operation, complete=looked.finding.complete) or looked.finding
 
@@ -131,7 +140,10 @@ def _apply(locked: Locked, decision: Decision, looked: Looked) -> None:
 def _settle(locked: Locked, decision: Settle, looked: Looked) -> None:
     operation, event, record = locked.operation, decision.event, decision.record
     booked = Booked.NOTHING
-    if record is not None:
+    back_minor = 0
+    if event == "taken_back" and record is not None:
+        back_minor = late_truth.take_back(locked, record)
+    elif record is not None:
         booked = book_found(locked, record, counts=event == "found_succeeded")
     if booked is Booked.ANOTHERS:
         open_case(
@@ -150,7 +162,9 @@ def _settle(locked: Locked, decision: Settle, looked: Looked) -> None:
         sets["due_at"] = timezone.now() + timedelta(seconds=5)
         needs_customer = record is not None and record.provider_status == "requires_action"
         sets["pending_reason"] = "needs_customer" if needs_customer else "provider_working"
-    elif event == "contradicted":
+    elif event in _CONTRADICTS:
+        if event == "ruling_contradicted" and record is not None:
+            late_truth.take_out_ruled(locked, record)
         hold_again(locked, by=RECONCILER)
         sets["due_at"] = timezone.now() + timedelta(
             seconds=settings.LIMITS.lookup_with_case_seconds
@@ -169,8 +183,11 @@ def _settle(locked: Locked, decision: Settle, looked: Looked) -> None:
         detail=detail,
         evidence_id=looked.evidence_id,
     )
-    if event == "contradicted":
-        open_case(locked, "contradiction", decision.because)
+    if event in _CONTRADICTS:
+        late_truth.stop_remedies(locked, decision.because)
+        open_case(locked, "contradiction", late_truth.with_remedies_out(locked, decision.because))
+    elif event == "taken_back" and record is not None:
+        late_truth.owe_what_came_back(locked, record, back_minor)
     elif event == "proved_absent":
         doorbell.ring_send(operation.pk)
     elif operation.state in states.ENDED:

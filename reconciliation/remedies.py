@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from reconciliation.cases import open_case
 from reconciliation.models import Case
@@ -36,7 +36,7 @@ def owe_for_ended(now: datetime, *, batch_max: int) -> int:
     asked = Case.objects.filter(operation=OuterRef("operation_id"), reasons__contains=["remedy"])
     ended = (
         Event.objects.filter(at__gte=now - _LOOK_BACK, to_state__in=sorted(_BECAUSE))
-        .filter(~Exists(asked.filter(opened_at__gte=OuterRef("at"))))
+        .filter(~Exists(asked.filter(Q(closed_at=None) | Q(closed_at__gte=OuterRef("at")))))
         .order_by("at")
         .values_list("operation_id", "to_state")
     )
@@ -53,7 +53,5 @@ def owe_for_ended(now: datetime, *, batch_max: int) -> int:
 
 def _asked_already(operation: Operation) -> bool:
     cases = Case.objects.filter(operation=operation, reasons__contains=["remedy"])
-    return (
-        cases.filter(opened_at__gte=operation.entered_at).exists()
-        or cases.filter(closed_at=None).exists()
-    )
+    # By when it was closed: one may have been opened in the very transaction that ended it.
+    return cases.filter(Q(closed_at=None) | Q(closed_at__gte=operation.entered_at)).exists()

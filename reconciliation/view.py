@@ -28,7 +28,8 @@ def view_of(operation: Operation, contract: ProviderContract) -> View:
         kind="lookup",
         facts__verdict__in=[str(each) for each in INCONCLUSIVE],
     ).values_list("started_at", flat=True)
-    booked = ProviderRefund.objects.filter(operation=operation, counts=True).first()
+    counted = ProviderRefund.objects.filter(operation=operation, counts=True)
+    booked = counted.order_by("pk").first()
     return View(
         state=operation.state,
         entered_at=operation.entered_at,
@@ -54,7 +55,25 @@ def view_of(operation: Operation, contract: ProviderContract) -> View:
         explained=order_explained(operation),
         sendable_until=sendable_until(operation),
         rested_on=_rested_on(operation),
+        booked_minor=booked.amount_minor if booked else None,
+        by_ruling=_by_ruling(operation),
+        sighted=sighted(operation),
     )
+
+
+def _by_ruling(operation: Operation) -> bool:
+    last = Event.objects.filter(operation=operation).order_by("-seq").first()
+    return last is not None and last.event in ("ruled_happened", "ruled_different")
+
+
+def sighted(operation: Operation) -> bool:
+    """Whether a list of the account showed a refund of ours that no lookup has read since."""
+    shown = Evidence.objects.filter(operation=operation, kind="listing").order_by("-pk").first()
+    if shown is None:
+        return False
+    told = [str(each) for each in Verdict if each not in INCONCLUSIVE]
+    lookups = Evidence.objects.filter(operation=operation, kind="lookup", facts__verdict__in=told)
+    return not lookups.filter(started_at__gte=shown.started_at).exists()
 
 
 def _rested_on(operation: Operation) -> frozenset[int]:

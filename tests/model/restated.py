@@ -87,6 +87,8 @@ LOOK, REST = Verdict("look"), Verdict("rest")
 
 def expected(s: Situation) -> Verdict:
     if s.shown in ("two_paid", "two_unclear"):
+        if s.state == "mismatched" and not s.booked_is_it:  # neither is what people said
+            return Verdict("settle", "ruling_contradicted")
         books_one = s.shown == "two_paid" and s.state in UNCERTAIN
         return Verdict("settle", "found_succeeded") if books_one else Verdict("case", "duplicate")
     if s.shown == "differs":
@@ -106,6 +108,8 @@ def _ours_is_shown(s: Situation) -> Verdict:
     if s.shown == "paid":
         if s.state == "succeeded":
             return REST if s.booked_is_it else Verdict("case", "contradiction")
+        if s.state == "mismatched":  # people's word alone said that it went otherwise
+            return Verdict("settle", "ruling_contradicted")
         return Verdict("settle", "found_succeeded")
     if s.state == "pending":
         return _overdue(s)
@@ -116,8 +120,10 @@ def _ours_is_shown(s: Situation) -> Verdict:
 
 def _no_for_good(s: Situation) -> Verdict:
     """Final negative status: it fails only if every other attempt is explained."""
-    if s.state == "failed":
+    if s.state in ("failed", "returned"):
         return REST
+    if s.state in ("succeeded", "mismatched") and s.booked_is_it:
+        return Verdict("settle", "taken_back")
     if s.state not in UNCERTAIN:
         return Verdict("case", "contradiction")
     in_doubt = [each for each in s.tries if not _harmless(each)]

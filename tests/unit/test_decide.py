@@ -108,7 +108,7 @@ def test_a_final_no_fails_only_if_every_other_attempt_is_explained(
 
 def test_a_final_no_where_we_said_failed_agrees_and_elsewhere_contradicts() -> None:
     assert decided(view(states.FAILED), shown("failed")) == Rest()
-    decision = decided(view(states.SUCCEEDED, booked_ref="rf_0010"), shown("failed"))
+    decision = decided(view(states.SUCCEEDED, booked_ref="rf_0009"), shown("failed"))
     assert decision == OpenCase("contradiction", "it matches")
 
 

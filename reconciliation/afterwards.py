@@ -1,0 +1,107 @@
+"""What follows once an operation has ended, or a list showed more than its lookup does. Pure.
+
+it succeeded, or was ruled to have happened otherwise, and the provider shows
+    the booked refund, finally negative          -> taken_back
+    the refund as it was booked                  -> rest
+    another one that is ours by its marker, where
+    only people's word says which one it was     -> ruling_contradicted
+    a second one that has come back by now       -> rest: the first one stands
+it came back, and the provider says so           -> rest
+a list of the account showed it, and no lookup has read it since,
+    completely, and it is not there              -> case `contradiction`, where we said no
+    not at all                                   -> look again; nothing is concluded from it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from reconciliation.known import Decision, OpenCase, Rest, Settle, View
+from reconciliation.matching import Candidate, Finding, Verdict
+from reconciliation.patience import look_again, over_patience
+from refunds.domain import states
+from refunds.domain.contract import Accepted, ProviderContract
+from refunds.domain.limits import Limits
+from refunds.domain.outcome import RefundRecord
+from refunds.providers.base import StatusWords
+
+_MOVED = frozenset({states.SUCCEEDED, states.MISMATCHED})
+
+
+def once_ended(view: View, finding: Finding | None, words: StatusWords) -> Decision | None:
+    """What the provider shows of a refund whose money moved; None: nothing that this page knows."""
+    if finding is None:
+        return None
+    record = finding.record
+    if view.state == states.RETURNED:
+        came_back = record is not None and record.provider_status in words.failed
+        return Rest() if came_back and finding.verdict is Verdict.MATCH else None
+    if view.state not in _MOVED:
+        return None
+    other = _ruled_otherwise(view, finding, words)
+    if other is not None:
+        return Settle("ruling_contradicted", finding.because, other)
+    if finding.verdict is Verdict.DUPLICATE:
+        return Rest() if _one_stands(view, finding, words) else None
+    if record is None or record.ref != view.booked_ref:
+        return None
+    if record.provider_status in words.failed:
+        return Settle("taken_back", f"{record.ref} is {record.provider_status} now.", record)
+    as_booked = record.amount_minor == view.booked_minor
+    stands = record.provider_status in words.succeeded and as_booked
+    return Rest() if stands and view.state == states.MISMATCHED else None
+
+
+def _ruled_otherwise(view: View, finding: Finding, words: StatusWords) -> RefundRecord | None:
+    """A paid refund with our marker, where people ruled on another one or on other figures."""
+    if not (view.by_ruling or view.state == states.MISMATCHED):
+        return None
+    if finding.verdict is Verdict.MATCH and finding.record is not None:
+        record = finding.record
+        agrees = record.ref == view.booked_ref and view.state == states.SUCCEEDED
+        return record if record.provider_status in words.succeeded and not agrees else None
+    if finding.verdict is not Verdict.DUPLICATE:
+        return None
+    marked = [each for each in finding.candidates if each.ours and _carries_marker(each)]
+    if any(each.record.ref == view.booked_ref for each in marked):
+        return None
+    paid = [each.record for each in marked if each.record.provider_status in words.succeeded]
+    return paid[0] if paid else None
+
+
+def _carries_marker(each: Candidate) -> bool:
+    """Not merely known by the reference that people named."""
+    return each.record.marker is not None and each.fields.get("marker") == "match"
+
+
+def _one_stands(view: View, finding: Finding, words: StatusWords) -> bool:
+    """Of several refunds of ours only the booked one is left; the others came back."""
+    statuses = {
+        each.record.ref: each.record.provider_status for each in finding.candidates if each.ours
+    }
+    booked = statuses.pop(view.booked_ref or "", "")
+    return booked in words.succeeded and words.failed.issuperset(statuses.values())
+
+
+def only_listed(
+    view: View,
+    finding: Finding | None,
+    contract: ProviderContract,
+    limits: Limits,
+    now: datetime,
+    accepted: Iterable[Accepted],
+) -> Decision:
+    """A list of the account showed a refund of ours that this lookup does not: never nothing."""
+    absent = finding is not None and finding.verdict is Verdict.ABSENT
+    if not view.has_case:
+        if view.state not in states.UNCERTAIN and absent:
+            return OpenCase(
+                "contradiction",
+                "A list of the account showed a refund of it, and the payment's own list does not.",
+            )
+        if view.state == states.UNKNOWN:
+            why = over_patience(view, contract, limits, now, tuple(accepted))
+            if why:
+                return OpenCase("unresolved", why)
+    return look_again(view, contract, limits, now, tuple(accepted))

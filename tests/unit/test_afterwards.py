@@ -1,0 +1,153 @@
+"""What follows once an operation has ended: every row of its table, and what must follow nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciliation.decide import LookUpAgain, OpenCase, Rest, Settle
+from reconciliation.matching import Candidate, Finding, Verdict
+from refunds.domain import states
+from refunds.domain.outcome import RefundRecord
+from tests.unit.deciding import ABSENT, BLIND, CANNOT_TELL, RECORD, SAID_NO, decided, shown, view
+
+OURS = RECORD.ref
+MOVED = [states.SUCCEEDED, states.MISMATCHED]
+
+
+def two(*records: tuple[str, str, str | None]) -> Finding:
+    """Refunds of ours as (reference, status, marker)."""
+    candidates = []
+    for ref, status, marker in records:
+        record = replace(RECORD, ref=ref, provider_status=status, marker=marker)
+        candidates.append(Candidate(record=record, ours=True, fields={"marker": "match"}))
+    return Finding(verdict=Verdict.DUPLICATE, because="more than one", candidates=tuple(candidates))
+
+
+@pytest.mark.parametrize("state", MOVED)
+@pytest.mark.parametrize("status", ["failed", "canceled"])
+def test_a_booked_refund_that_came_back_is_taken_back(state: str, status: str) -> None:
+    seen = view(state, booked_ref=OURS, booked_minor=7900)
+    decision = decided(seen, shown(status))
+    assert isinstance(decision, Settle)
+    assert (decision.event, decision.record) == (
+        "taken_back",
+        replace(RECORD, provider_status=status),
+    )
+    assert status in decision.because
+
+
+@pytest.mark.parametrize("state", MOVED)
+def test_another_refund_of_ours_that_failed_takes_nothing_back(state: str) -> None:
+    decision = decided(view(state, booked_ref="rf_0009"), shown("failed"))
+    assert isinstance(decision, OpenCase)
+    assert decision.reason == "contradiction"
+
+
+def test_a_booked_refund_that_is_in_work_again_asks_a_person() -> None:
+    decision = decided(view(states.SUCCEEDED, booked_ref=OURS), shown("pending"))
+    assert isinstance(decision, OpenCase)
+    assert decision.reason == "contradiction"
+
+
+@pytest.mark.parametrize("state", [states.FAILED, states.RETURNED])
+def test_what_came_back_and_is_shown_as_such_rests(state: str) -> None:
+    assert decided(view(state), shown("failed")) == Rest()
+
+
+def test_what_came_back_and_is_shown_as_paid_is_a_contradiction() -> None:
+    decision = decided(view(states.RETURNED), shown())
+    assert isinstance(decision, Settle)
+    assert decision.event == "contradicted"
+
+
+def test_a_refund_that_people_ruled_to_be_different_rests_while_it_is_shown_as_booked() -> None:
+    seen = view(states.MISMATCHED, booked_ref=OURS, booked_minor=3000)
+    record = replace(RECORD, amount_minor=3000)
+    differs = Finding(verdict=Verdict.DIFFERS, because="its amount", record=record)
+    assert decided(seen, differs) == Rest()
+    back = replace(differs, record=replace(record, provider_status="failed"))
+    decision = decided(seen, back)
+    assert isinstance(decision, Settle)
+    assert decision.event == "taken_back"
+    other = decided(replace(seen, booked_minor=2999), differs)
+    assert isinstance(other, OpenCase)
+    assert other.reason == "mismatch"
+
+
+@pytest.mark.parametrize(
+    ("state", "by_ruling", "booked", "event"),
+    [
+        (states.SUCCEEDED, True, "rf_0009", "ruling_contradicted"),
+        (states.SUCCEEDED, True, OURS, None),
+        (states.SUCCEEDED, False, "rf_0009", None),
+        (states.MISMATCHED, True, "rf_0009", "ruling_contradicted"),
+        (states.MISMATCHED, True, OURS, "ruling_contradicted"),
+    ],
+)
+def test_our_refund_shown_where_only_people_said_which_one_it_was(
+    state: str, by_ruling: bool, booked: str, event: str | None
+) -> None:
+    seen = view(state, by_ruling=by_ruling, booked_ref=booked, booked_minor=3000)
+    decision = decided(seen, shown())
+    assert (decision.event if isinstance(decision, Settle) else None) == event
+
+
+@pytest.mark.parametrize("status", ["failed", "pending"])
+def test_a_ruling_is_not_contradicted_by_a_refund_that_was_not_paid(status: str) -> None:
+    seen = view(states.SUCCEEDED, by_ruling=True, booked_ref="rf_0009")
+    assert isinstance(decided(seen, shown(status)), OpenCase)
+
+
+def test_of_two_the_one_with_our_marker_contradicts_the_one_that_people_named() -> None:
+    seen = view(states.SUCCEEDED, by_ruling=True, booked_ref="rf_0009")
+    decision = decided(seen, two(("rf_0009", "succeeded", None), (OURS, "succeeded", "0190a5c2")))
+    assert isinstance(decision, Settle)
+    assert decision.event == "ruling_contradicted"
+    assert isinstance(decision.record, RefundRecord)
+    assert decision.record.ref == OURS
+    # Where both carry it, or the marked one was not paid, or no ruling was given: paid twice.
+    for found, ruled in (
+        (two(("rf_0009", "succeeded", "0190a5c2"), (OURS, "succeeded", "0190a5c2")), True),
+        (two(("rf_0009", "succeeded", None), (OURS, "failed", "0190a5c2")), True),
+        (two(("rf_0009", "succeeded", None), (OURS, "succeeded", "0190a5c2")), False),
+    ):
+        decision = decided(replace(seen, by_ruling=ruled), found)
+        assert not isinstance(decision, Settle)
+
+
+def test_a_duplicate_that_was_recovered_asks_nobody_again() -> None:
+    seen = view(states.SUCCEEDED, booked_ref=OURS)
+    assert decided(seen, two((OURS, "succeeded", "m"), ("rf_2", "failed", "m"))) == Rest()
+    for records in (
+        (("rf_2", "succeeded", "m"), (OURS, "failed", "m")),
+        ((OURS, "succeeded", "m"), ("rf_2", "succeeded", "m")),
+        ((OURS, "succeeded", "m"), ("rf_2", "pending", "m")),
+    ):
+        decision = decided(seen, two(*records))
+        assert isinstance(decision, OpenCase)
+        assert decision.reason == "duplicate"
+
+
+@pytest.mark.parametrize("state", [*SAID_NO, *MOVED])
+def test_what_a_list_showed_is_never_forgotten_because_a_lookup_could_not_tell(state: str) -> None:
+    seen = view(state, sighted=True, booked_ref=OURS)
+    assert isinstance(decided(seen, CANNOT_TELL), LookUpAgain)
+    decision = decided(seen, ABSENT)
+    assert isinstance(decision, OpenCase)
+    assert decision.reason == "contradiction"
+    assert isinstance(decided(replace(seen, has_case=True), ABSENT), LookUpAgain)
+
+
+def test_nothing_is_proved_absent_or_sent_again_that_a_list_has_shown() -> None:
+    late = 100_000
+    seen = view(states.UNKNOWN, has_case=False, sighted=True)
+    for now in (1, 30, 60):
+        assert isinstance(decided(seen, ABSENT, now=now), LookUpAgain | OpenCase)
+    decision = decided(seen, ABSENT, now=late)
+    assert isinstance(decision, OpenCase)
+    assert decision.reason == "unresolved"
+    assert isinstance(decided(replace(seen, state=states.PENDING), ABSENT, now=1), LookUpAgain)
+    blind = decided(seen, CANNOT_TELL, contract=BLIND)
+    assert isinstance(blind, OpenCase)
