@@ -60,7 +60,7 @@ def test_a_refund_taken_back_after_three_days_is_returned_and_owed_again(
     assert balance_of() == (0, 0, 12900)
     assert causes() == ["first_seen", "reserved", "taken_back"]
     moved = operation.events.get(event="taken_back")
-    assert Evidence.objects.get(pk=moved.evidence_id).kind == "lookup"
+    assert Evidence.objects.filter(pk=moved.evidence_id or 0, kind="lookup").exists()
     case = Case.objects.get(operation=operation)
     assert case.reasons == ["remedy"]
     assert "The customer still expects 79.00 USD" in case.because
