@@ -30,8 +30,8 @@ def withdraw_false(locked: Locked, false: dict[int, str]) -> None:
         names = ", ".join(str(each.operation_id) for each in under[:_LISTED_MAX])
         more = f" and {len(under) - _LISTED_MAX} more" if len(under) > _LISTED_MAX else ""
         listed = f"{names}{more}" if under else "nothing"
-        open_case(
-            locked,
-            "contradiction",
-            f"Accepted fact {fact_id} is false and withdrawn: {why} Decided under it: {listed}.",
-        )
+        words = f"Accepted fact {fact_id} is false and withdrawn: {why} Decided under it: {listed}."
+        case = open_case(locked, "contradiction", words)
+        if words not in case.because:  # the same reason was there, with words of its own
+            case.because = f"{case.because} {words}"[:500]
+            case.save(update_fields=["because"])

@@ -21,7 +21,6 @@ from reconciliation.decide import (
 )
 from reconciliation.matching import Candidate, Finding
 from reconciliation.matching import Verdict as Said
-from refunds.domain import states
 from refunds.domain.contract import UNKNOWN_FACT, Accepted, Fact, ProviderContract
 from refunds.domain.limits import Limits
 from refunds.domain.outcome import RefundRecord
@@ -172,14 +171,14 @@ def histories(attempts_max: int) -> Iterator[tuple[Try, ...]]:
 
 
 def situations(
-    attempts_max: int, circumstances: tuple[dict[str, Any], ...] = CIRCUMSTANCES[:1]
+    state: str,
+    promise: Promise,
+    attempts_max: int,
+    circumstances: tuple[dict[str, Any], ...] = CIRCUMSTANCES[:1],
 ) -> Iterator[Situation]:
-    """The full product, in a fixed order."""
-    for state, made, shown, promise, changed in itertools.product(
-        states.STATES, histories(attempts_max), SHOWN, PROMISES, circumstances
-    ):
-        plain = Situation(state, made, shown, True, 0, 0, promise)._replace(**changed)
-        yield from moments(plain)
+    """Everything that may be known of an operation in this state under this contract."""
+    for made, shown, changed in itertools.product(histories(attempts_max), SHOWN, circumstances):
+        yield from moments(Situation(state, made, shown, True, 0, 0, promise)._replace(**changed))
 
 
 # The same in the product's own values
