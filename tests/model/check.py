@@ -14,8 +14,8 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 
 from refunds.domain import states
-from tests.model.restated import expected
-from tests.model.situations import CIRCUMSTANCES, PROMISES, Situation, decided, in_short, situations
+from tests.model.restated import Situation, expected
+from tests.model.situations import CIRCUMSTANCES, PROMISES, decided, in_short, situations
 
 _SHOWN_MAX = 5
 
