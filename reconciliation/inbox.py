@@ -11,8 +11,10 @@ from django.db import connection
 from django.db.models import Sum
 from psycopg.types.json import Jsonb
 
-from reconciliation.models import NoticeRefused
-from refunds.providers.base import Account, Told
+from reconciliation.models import Notice, NoticeRefused
+from refunds.domain.contract import ProviderContract
+from refunds.domain.outcome import RefundRecord
+from refunds.providers.base import Account, Told, instant
 
 # The bell rings at once; the sweep takes what no bell was heard for.
 _SWEEP_AFTER = timedelta(seconds=2)
@@ -91,6 +93,27 @@ def facts_of(told: Told) -> dict[str, Any]:
             "created_at": record.created_at.isoformat() if record.created_at else None,
         }
     return shown
+
+
+def record_of(notice: Notice) -> RefundRecord | None:
+    """The refund that a notice shows, or None where it shows none."""
+    facts = notice.facts
+    if not facts.get("ref"):
+        return None
+    return RefundRecord(
+        ref=facts["ref"],
+        payment_ref=facts["payment_ref"],
+        amount_minor=facts["amount_minor"],
+        currency=facts["currency"],
+        provider_status=facts["provider_status"],
+        marker=facts["marker"],
+        created_at=instant(facts["created_at"]),
+    )
+
+
+def is_proof(contract: ProviderContract) -> bool:
+    """Whether a verified notice may decide: only where nobody can be asked instead."""
+    return contract.notice == "proof" and contract.lookup == "none"
 
 
 def _foreign(account: Account, told: Told) -> str:

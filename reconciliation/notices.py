@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from reconciliation import reconciler, unmatched
+from reconciliation import elsewhere, inbox, reconciler, unmatched
 from reconciliation.cases import open_account_case, open_case
 from reconciliation.lookup import Looked, known_refs, take_number
 from reconciliation.matching import Finding, Verdict
@@ -26,11 +26,9 @@ from refunds import doorbell
 from refunds.dispatch import expected_of
 from refunds.domain import states
 from refunds.domain.contract import ProviderContract
-from refunds.domain.outcome import RefundRecord
 from refunds.ledger import Locked, lock
 from refunds.models import Attempt, Evidence, Operation
 from refunds.providers import registry
-from refunds.providers.base import instant
 
 log = structlog.get_logger(__name__)
 
@@ -87,15 +85,14 @@ def _apply(notice_id: int) -> str:
     if notice.verdict == "odd":
         return _odd(notice, operation_id)
     if operation_id is None:
+        operation_id, is_learnt = elsewhere.learn_of(notice)
+        if is_learnt:
+            return unmatched.end(notice.pk, "outside")
+    if operation_id is None:
         return unmatched.park(notice)
-    if is_proof(registry.account(notice.provider_account).contract):
+    if inbox.is_proof(registry.account(notice.provider_account).contract):
         return _prove(notice, operation_id)
     return _look(notice_id, operation_id, ask=True)
-
-
-def is_proof(contract: ProviderContract) -> bool:
-    """Whether a verified notice may decide: only where nobody can be asked instead."""
-    return contract.notice == "proof" and contract.lookup == "none"
 
 
 def _look(notice_id: int, operation_id: UUID, *, ask: bool) -> str:
@@ -216,7 +213,7 @@ def _told(operation: Operation, notices: list[Notice]) -> Finding:
     records = [
         of_payment(record, expected.payment_ref, each.facts["payment_refs"])
         for each in notices
-        if (record := record_of(each)) is not None
+        if (record := inbox.record_of(each)) is not None
     ]
     return weigh(
         records,
@@ -224,22 +221,6 @@ def _told(operation: Operation, notices: list[Notice]) -> Finding:
         words=registry.adapter(registry.account(operation.provider_account)).words,
         known_refs=known_refs(operation),
         first_recorded_at=first.recorded_at if first else operation.created_at,
-    )
-
-
-def record_of(notice: Notice) -> RefundRecord | None:
-    """The refund that a notice shows, or None where it shows none."""
-    facts = notice.facts
-    if not facts.get("ref"):
-        return None
-    return RefundRecord(
-        ref=facts["ref"],
-        payment_ref=facts["payment_ref"],
-        amount_minor=facts["amount_minor"],
-        currency=facts["currency"],
-        provider_status=facts["provider_status"],
-        marker=facts["marker"],
-        created_at=instant(facts["created_at"]),
     )
 
 
@@ -274,7 +255,7 @@ def _odd(notice: Notice, operation_id: UUID | None) -> str:
         if operation_id is None:
             return unmatched.end(notice.pk, "odd")
         locked = lock(operation_id)
-        if is_proof(registry.account(notice.provider_account).contract):
+        if inbox.is_proof(registry.account(notice.provider_account).contract):
             open_case(
                 locked,
                 "mismatch",

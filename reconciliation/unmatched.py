@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from reconciliation.cases import close_if_explained, open_account_case, open_payment_case
 from reconciliation.models import Notice
+from refunds import doorbell
 from refunds.domain.errors import Refusal
 from refunds.domain.money import display
 from refunds.models import Operation, Order, Payment, ProviderRefund
@@ -59,12 +60,11 @@ def park(notice: Notice) -> str:
     """Keep a notice for later, and tell people when it stays unexplained; a word for what it is."""
     facts, now = notice.facts, timezone.now()
     if not facts.get("ref"):
+        # A change of a payment of which we have no refund: the account's own lists will tell.
+        doorbell.ring_account_sweep(notice.provider_account)
         return end(notice.pk, "nothing")
-    outside = ProviderRefund.objects.filter(
-        provider_account=notice.provider_account, ref=facts["ref"]
-    )
-    if outside.exists():
-        return end(notice.pk, "known")
+    if notice.tries == 0:
+        doorbell.ring_account_sweep(notice.provider_account)
     late = now - notice.arrived_at
     if late >= KEPT:
         return end(notice.pk, "given_up")

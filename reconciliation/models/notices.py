@@ -16,7 +16,7 @@ class Notice(models.Model):
     earlier notice with other content). Only a genuine one says anything about a refund.
     `deliveries` counts how often it came. `due_at` is when to look at it next; NULL once done.
     `lookup_after`: a lookup with a higher number started after this notice was stored.
-    `outcome`, once applied: looked_up, proof, known, outside, nothing, foreign, odd, given_up.
+    `outcome`, once applied: looked_up, proof, outside, nothing, foreign, odd, given_up.
     """
 
     provider_account = models.CharField(max_length=64)

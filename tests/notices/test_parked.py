@@ -9,9 +9,10 @@ import pytest
 from reconciliation import unmatched
 from reconciliation.models import Case, Notice
 from refunds.domain import states
+from refunds.models import Payment
 from tests import build
 from tests.bugs.history import let_pass
-from tests.bugs.steps import answer_lost, state_of
+from tests.bugs.steps import answer_lost, balance_of, state_of
 from tests.cast import Cast
 from tests.flows.console import signed_in, text
 from tests.notices.telling import plain_body, plain_refund, stripe_body, tell
@@ -65,6 +66,7 @@ def test_a_restored_database_that_learns_of_the_operation_applies_what_it_kept(
 ) -> None:
     """The operation is known again only later: as after a restore, or when a feed comes late."""
     operation = answer_lost(provider, cast)
+    provider.fault("lookup_503", on="list", times=None)
     rung.clear()
     shown = provider.refunds()[0]
     notice = parked(rung, plain_refund(id=shown["id"], aftersend_operation=None))
@@ -74,6 +76,7 @@ def test_a_restored_database_that_learns_of_the_operation_applies_what_it_kept(
     assert (case.payment, case.operation) == (operation.payment, None)
     assert str(operation.pk) in case.because, "a candidate to compare, and no more"
     assert state_of(operation) == states.UNKNOWN, "nothing is guessed by payment and amount"
+    provider.clear_faults()
     told_of(provider, "evt_2")
     work(rung)
     assert state_of(operation) == states.SUCCEEDED
@@ -89,7 +92,37 @@ def test_a_refund_that_was_fed_from_outside_is_known(cast: Cast, rung: Rung) -> 
     build.external_refund("4821", 3000, ref="rf_9")
     tell(plain_body("evt_1", plain_refund(id="rf_9", aftersend_operation=None)))
     work(rung)
-    assert Notice.objects.get().outcome == "known"
+    assert Notice.objects.get().outcome == "outside"
+
+
+@pytest.mark.parametrize("told", ["succeeded", "pending"])
+def test_a_refund_made_elsewhere_is_read_back_and_counts_as_the_provider_shows_it(
+    provider: SandboxProcess, cast: Cast, rung: Rung, told: str
+) -> None:
+    provider.payment()
+    build.order()
+    external = {"account": "plain-main", "payment": "pi_4821", "amount_minor": 3000}
+    provider.control("POST", "/external_refund", external)
+    seen = len(provider.calls())
+    told_of(provider, aftersend_operation=None, amount_minor=9999, status=told)
+    work(rung)
+    assert [call["on"] for call in provider.calls()[seen:]] == ["list"]
+    assert (balance_of(), Notice.objects.get().outcome) == ((0, 3000, 9900), "outside")
+    [case] = Case.objects.all()
+    assert (case.reasons, case.payment) == (["external"], Payment.objects.get())
+    assert "30.00 USD" in case.because
+
+
+def test_a_refund_made_elsewhere_where_nobody_can_be_asked_counts_as_it_was_told(
+    provider: SandboxProcess, cast: Cast, rung: Rung
+) -> None:
+    build.order(account="plain-hooks")
+    for number, amount in enumerate((None, 3000)):
+        refund = plain_refund(aftersend_operation=None, amount_minor=amount)
+        assert tell(plain_body(f"evt_{number}", refund), account="plain-hooks").status == 200
+    work(rung)
+    assert balance_of() == (0, 3000, 9900)
+    assert [each.outcome for each in Notice.objects.order_by("pk")] == ["", "outside"]
 
 
 def test_a_case_of_a_payment_closes_only_when_all_of_its_notices_are_explained(
