@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test test-api check walkthrough model-check red kill-each bad-agent test-browser clean
+.PHONY: help demo demo-reset test test-api check walkthrough model-check red kill-each bad-agent notices test-browser clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -50,6 +50,10 @@ red: $(TO_TEST)  ## break guard after guard and see the tests notice
 
 bad-agent: $(TO_TEST)  ## ten thousand hostile calls (CALLS=, SEED=) against the refunds that were really wanted
 	@$(IN_VENV) -m tests.bad_agent
+
+notices: $(TO_TEST)  ## a storm of notices (DELIVERIES=, SEED=): doubled, late, forged; every refund ends as the provider has it
+	@$(IN_VENV) -m tests.notices; \
+	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
 
 test-browser: $(TO_TEST)  ## the console in a real browser, on servers of its own
 	@mkdir -p $(RUN_DIR)
