@@ -14,6 +14,8 @@ from psycopg.types.json import Jsonb
 from reconciliation.models import Notice, NoticeRefused
 from refunds.domain.contract import ProviderContract
 from refunds.domain.outcome import RefundRecord
+from refunds.models import Operation
+from refunds.providers import registry
 from refunds.providers.base import Account, Told, instant
 
 # The bell rings at once; the sweep takes what no bell was heard for.
@@ -109,6 +111,18 @@ def record_of(notice: Notice) -> RefundRecord | None:
         marker=facts["marker"],
         created_at=instant(facts["created_at"]),
     )
+
+
+def told_of_money(operation: Operation) -> str:
+    """The refund that a verified notice of this operation tells of as paid or on its way, or ""."""
+    words = registry.adapter(registry.account(operation.provider_account)).words
+    told = Notice.objects.filter(
+        operation=operation,
+        verdict="genuine",
+        facts__provider_status__in=sorted(words.succeeded | words.pending),
+    )
+    refs = told.order_by("pk").values_list("facts__ref", flat=True)
+    return str(refs[0]) if refs else ""
 
 
 def is_proof(contract: ProviderContract) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -27,9 +28,10 @@ from reconciliation.decide import (
     decide,
     next_look,
 )
+from reconciliation.inbox import told_of_money
 from reconciliation.lateness import proved_false
 from reconciliation.lookup import INCONCLUSIVE, Looked, ask, take_number
-from reconciliation.matching import Finding
+from reconciliation.matching import Finding, Verdict
 from reconciliation.view import from_answers, view_of
 from reconciliation.withdrawing import withdraw_false
 from refunds import doorbell
@@ -109,6 +111,11 @@ def _finding(operation: Operation, view: View, looked: Looked) -> Finding:
     """
     if looked.finding.verdict not in INCONCLUSIVE or view.sighted:
         return looked.finding
+    told = told_of_money(operation) if looked.finding.verdict is Verdict.ABSENT else ""
+    if told:
+        # A list that does not show what the provider itself signed proves no absence.
+        because = f"The list shows none of ours, and a verified notice tells of {told}."
+        return replace(looked.finding, verdict=Verdict.CANNOT_TELL, because=because)
     return from_answers(operation, complete=looked.finding.complete) or looked.finding
 
 

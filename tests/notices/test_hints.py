@@ -169,6 +169,26 @@ def test_a_lookup_of_what_waits_to_be_sent_leaves_it_due(
     assert dispatch.send(str(operation.pk)) == "confirmed"
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_no_list_proves_absence_against_what_a_verified_notice_tells(
+    provider: SandboxProcess, cast: Cast, rung: Rung, told: bool
+) -> None:
+    operation = authorized(provider, cast, "plain-nokeys")
+    provider.fault("drop_before_commit", account="plain-nokeys")
+    assert dispatch.send(str(operation.pk)) == "unanswered"
+    if told:
+        refund = plain_refund(aftersend_operation=str(operation.pk))
+        assert tell(plain_body("evt_1", refund), account="plain-nokeys").status == 200
+        rung[:] = [bell for bell in rung if "notice" in bell[0]]
+        work(rung)
+    let_pass(120)
+    provider.advance(120)
+    reconciler.look_up(operation.pk)
+    assert (state_of(operation) == states.UNKNOWN) is told
+    if told:
+        assert balance_of() == (7900, 0, 5000)
+
+
 def test_the_page_of_the_operation_shows_what_was_told(
     provider: SandboxProcess, cast: Cast, rung: Rung
 ) -> None:
