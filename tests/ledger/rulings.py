@@ -41,7 +41,7 @@ def unknown_with_case(
     provider.fault(fault, account=account)
     dispatch.send(str(operation.pk))
     Operation.objects.filter(pk=operation.pk).update(
-        unknown_since=timezone.now() - timedelta(hours=1)
+        unknown_since=timezone.now() - timedelta(hours=25)
     )
     reconciler.look_up(operation.pk)
     return Case.objects.get(operation=operation)
