@@ -7,7 +7,6 @@ from enum import Enum, auto
 from refunds import doorbell
 from refunds.ledger.adoption import Stuck, adopt
 from refunds.management.csv_rows import (
-    Columns,
     Row,
     Wrong,
     account_cell,
@@ -54,8 +53,7 @@ def take(row: Row, by: Person) -> Taken:
 
 
 def _read(row: Row) -> Stuck:
-    if row.width != Columns(COLUMNS).count:
-        raise Wrong("row", f"{row.width} cells; the header has {len(COLUMNS)}")
+    row.require_whole()
     account = account_cell(row)
     ref = text_cell(row, "payment_ref")
     payment = Payment.objects.filter(provider_account=account, ref=ref).first()

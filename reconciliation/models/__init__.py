@@ -11,6 +11,7 @@ from reconciliation.models.case_work import (
 from reconciliation.models.cases import Case
 from reconciliation.models.notices import Notice, NoticeRefused
 from reconciliation.models.outbox import Consequence, Delivery, DeliveryTry, Line
+from reconciliation.models.settlement import SettlementLine
 from reconciliation.models.sweeps import AccountSweep
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Notice",
     "NoticeRefused",
     "Ruling",
+    "SettlementLine",
     "RulingEnd",
     "SignalRun",
     "Statement",

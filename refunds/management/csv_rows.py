@@ -31,30 +31,35 @@ class Wrong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row by column; `cells` lacks what the row is short of."""
+    """One row by column; `cells` lacks what the row is short of; `wanted` cells the header has."""
 
     line: int
     cells: dict[str, str]
     width: int
+    wanted: int = 0
+
+    def require_whole(self) -> None:
+        """Raises Wrong for a row with more or fewer cells than the header."""
+        if self.width != self.wanted:
+            raise Wrong("row", f"{self.width} cells; the header has {self.wanted}")
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns a file has: all of `always`, and exactly one of `one_of`, where given."""
+    """Which columns a file has: all of `always`, exactly one of `one_of` where given, and any of
+    `may`. `others`: it is somebody else's file, whose further columns are passed over."""
 
     always: tuple[str, ...]
     one_of: tuple[str, ...] = ()
-
-    @property
-    def count(self) -> int:
-        return len(self.always) + bool(self.one_of)
+    may: tuple[str, ...] = ()
+    others: bool = False
 
     def check(self, header: list[str]) -> None:
         """Raises Unreadable for a header that is not these columns."""
         one = f" and one of {' or '.join(self.one_of)}" if self.one_of else ""
         wanted = f"write the columns {','.join(self.always)}{one}"
         for name in header:
-            if name not in (*self.always, *self.one_of):
+            if not self.others and name not in (*self.always, *self.one_of, *self.may):
                 raise Unreadable(f"line 1: unknown column {name!r}; {wanted}")
             if header.count(name) > 1:
                 raise Unreadable(f"line 1: the column {name!r} stands twice")
@@ -65,13 +70,18 @@ class Columns:
             raise Unreadable(f"line 1: {wanted}")
 
 
+def header_of(path: Path) -> list[str]:
+    """The names of the first line. Raises Unreadable."""
+    return next(_lines(path), (0, list[str]()))[1]
+
+
 def rows(path: Path, columns: Columns) -> Iterator[Row]:
     """The rows of the file, one after the other. Raises Unreadable."""
     lines = _lines(path)
     _, header = next(lines, (0, list[str]()))
     columns.check(header)
     for line, cells in lines:
-        yield Row(line, dict(zip(header, cells, strict=False)), len(cells))
+        yield Row(line, dict(zip(header, cells, strict=False)), len(cells), len(header))
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -59,6 +59,9 @@ class ProviderRefund(models.Model):
     provider_created_at = models.DateTimeField(null=True)
     first_seen_at = models.DateTimeField(db_default=Now())
     shown_at = models.DateTimeField(null=True)
+    settled_minor = models.BigIntegerField(null=True)
+    settled_currency = models.CharField(max_length=3, db_default="")
+    fee_minor = models.BigIntegerField(null=True)
 
     class Meta:
         db_table = "provider_refund"

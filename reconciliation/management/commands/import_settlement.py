@@ -1,0 +1,89 @@
+"""Compare a settlement report with the ledger."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from tqdm import tqdm
+
+from reconciliation import settlement
+from reconciliation.settlement_csv import columns_of, lines
+from refunds.domain.errors import Refusal
+from refunds.management.csv_rows import Unreadable, Wrong, rows
+from refunds.providers import registry
+from refunds.text import parse_instant
+
+
+class Command(BaseCommand):
+    help = (
+        "Compare a settlement report (our CSV format, or Stripe's payout reconciliation export) with"
+        " the ledger; what is extra, different or missing becomes a case. Exit 0: all rows taken;"
+        " 1: some refused; 2: not readable."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--account", help="the provider account of a Stripe export")
+        parser.add_argument(
+            "--complete-until",
+            help="the reports so far have every refund made until then (an instant with its zone):"
+            " ask about those that are missing",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        path, account = options["file"], options["account"]
+        if account is not None and account not in registry.accounts():
+            known = ", ".join(sorted(registry.accounts()))
+            raise CommandError(f"{account} is not an account. Known: {known}.", returncode=2)
+        until = _instant(options["complete_until"])
+        counted: Counter[str] = Counter()
+        began: dict[str, datetime] = {}
+        try:
+            total = sum(1 for _ in rows(path, columns_of(path)))
+            with tqdm(total=total, unit=" rows", file=sys.stderr) as bar:
+                for row, said in lines(path, account):
+                    bar.update()
+                    if said is None:
+                        continue
+                    try:
+                        if isinstance(said, Wrong):
+                            raise said
+                        counted[settlement.take(said)] += 1
+                    except (Wrong, Refusal) as error:
+                        counted["refused"] += 1
+                        tqdm.write(f"line {row.line}: {_words(error)}", file=sys.stderr)
+                    else:
+                        if said.created_at is not None:
+                            first = began.get(said.provider_account, said.created_at)
+                            began[said.provider_account] = min(first, said.created_at)
+        except Unreadable as error:
+            raise CommandError(str(error), returncode=2) from None
+        if until is not None:
+            for name, since in began.items():
+                counted["missing"] += len(settlement.missing(name, since, until))
+        self.stdout.write(
+            f"{counted['match']} match, {counted['different']} differ, {counted['extra']} extra,"
+            f" {counted['missing']} missing, {counted['']} known already; {counted['refused']} refused"
+        )
+        if counted["refused"]:
+            sys.exit(1)
+
+
+def _instant(text: str | None) -> datetime | None:
+    try:
+        return parse_instant(text) if text else None
+    except Refusal as refusal:
+        raise CommandError(
+            f"--complete-until: {refusal.detail} {refusal.what_to_do}", returncode=2
+        ) from None
+
+
+def _words(error: Wrong | Refusal) -> str:
+    if isinstance(error, Refusal):
+        return f"{error.field}: {error.detail} {error.what_to_do}"
+    return str(error)
