@@ -19,6 +19,7 @@ from refunds.domain import states
 from refunds.ledger import RECONCILER, lock, release, transition
 from refunds.models import Evidence, ProviderRefund
 from refunds.providers import registry
+from tests import build
 from tests.bugs.history import let_pass
 from tests.bugs.steps import (
     answer_lost,
@@ -124,6 +125,20 @@ def test_b066_a_notice_before_our_own_answer_leads_to_one_refund_in_both_books(
     assert balance_of() == (0, 7900, 5000)
     assert Notice.objects.get().outcome == "looked_up"
     assert [each for each in events_of(operation) if "succeeded" in each or "confirmed" in each]
+
+
+def test_b068_a_message_of_a_part_refunded_elsewhere_counts_it_and_puts_it_into_review(
+    provider: SandboxProcess, cast: Cast, rung: Rung
+) -> None:
+    provider.payment(captured_minor=1000)
+    build.order(captured_minor=1000)
+    external = {"account": "plain-main", "payment": "pi_4821", "amount_minor": 200}
+    provider.control("POST", "/external_refund", external)
+    told_of(provider)
+    work(rung)
+    assert balance_of() == (0, 200, 800)
+    assert Case.objects.get(operation=None).reasons == ["external"]
+    assert Notice.objects.get().outcome == "outside"
 
 
 @pytest.mark.parametrize("moment", ["stored", "matched", "asked"])
@@ -290,6 +305,23 @@ def test_b084_a_running_total_of_a_charge_only_makes_us_look(
     assert Notice.objects.get().outcome == "looked_up"
     told = Evidence.objects.get(kind="notice")
     assert told.facts["candidates"] == []
+
+
+def test_b085_a_message_days_later_that_it_failed_is_followed_by_a_look_and_a_case(
+    provider: SandboxProcess, cast: Cast, rung: Rung
+) -> None:
+    operation = authorized(provider, cast)
+    assert dispatch.send(str(operation.pk)) == "confirmed"
+    let_pass(3 * 86_400)
+    provider.advance(3 * 86_400)
+    provider.control("POST", f"/refunds/{provider.refunds()[0]['id']}/status", {"to": "failed"})
+    rung.clear()
+    told_of(provider)
+    work(rung)
+    assert state_of(operation) == states.RETURNED
+    assert open_reasons(operation)
+    assert balance_of() == (0, 0, 12900)
+    assert Notice.objects.get().outcome == "looked_up"
 
 
 def test_b093_with_notices_switched_off_for_the_whole_run_the_end_is_the_same(
