@@ -98,9 +98,9 @@ def _give_up_hold(locked: Locked) -> None:
 
 
 def book_surplus(locked: Locked, record: RefundRecord) -> bool:
-    """Count a refund that was paid besides the one the operation asked for; False if known."""
+    """Count a refund that was paid besides the one the operation asked for; False if it counts."""
     amount_minor = record.amount_minor or 0
-    _, created = ProviderRefund.objects.get_or_create(
+    row, created = ProviderRefund.objects.get_or_create(
         provider_account=locked.operation.provider_account,
         ref=record.ref,
         defaults={
@@ -112,9 +112,14 @@ def book_surplus(locked: Locked, record: RefundRecord) -> bool:
             "provider_created_at": record.created_at,
         },
     )
-    if created:
+    again = row.operation_id == locked.operation.pk and not row.counts
+    if again:  # it had come back, and is shown as paid once more
+        ProviderRefund.objects.filter(pk=row.pk).update(
+            counts=True, amount_minor=amount_minor, provider_status=record.provider_status
+        )
+    if created or again:
         Payment.objects.filter(pk=locked.payment.pk).update(
             refunded_minor=F("refunded_minor") + amount_minor
         )
         locked.payment.refunded_minor += amount_minor
-    return created
+    return created or again

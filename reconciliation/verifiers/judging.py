@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -42,9 +42,13 @@ class Seen:
 def contradiction(seen: Seen, words: StatusWords) -> str:
     """What the finding says against the state, as the end of "It is ..., and ..."; "" if nothing."""
     if seen.verdict == "duplicate":
-        refs = ", ".join(str(each["ref"]) for each in seen.ours)
-        return f"the provider shows more than one refund of it: {refs}"
-    if seen.verdict in ("match", "differs") and seen.ours:
+        # What came back since was recovered: it is the one that stands that counts.
+        standing = [each for each in seen.ours if each["provider_status"] not in words.failed]
+        if len(standing) != 1:
+            refs = ", ".join(str(each["ref"]) for each in seen.ours)
+            return f"the provider shows more than one refund of it: {refs}"
+        seen = replace(seen, ours=standing)
+    if seen.verdict in ("match", "differs", "duplicate") and seen.ours:
         return _beside_refund(seen, words)
     gone = seen.verdict == "absent" and seen.state == states.SUCCEEDED
     if gone and seen.quiet_at is not None and seen.looked_at > seen.quiet_at:

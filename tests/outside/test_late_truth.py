@@ -9,6 +9,7 @@ from django.utils import timezone
 from reconciliation import account_sweep, reconciler, remedies
 from reconciliation.choices import HAPPENED
 from reconciliation.models import Case
+from reconciliation.verifiers import lookups
 from refunds import dispatch
 from refunds.domain import states
 from refunds.ledger import RECONCILER, lock, release, transition
@@ -141,6 +142,11 @@ def test_of_a_refund_paid_twice_the_one_that_comes_back_no_longer_counts(
     later(provider, DAY)
     tick()
     assert (open_reasons(operation), Payment.objects.get().halted) == ([], False)
+    later(provider, 300)
+    assert lookups.check([operation.pk]) == []
+    turn(provider, booked, "succeeded")
+    reconciler.look_up(operation.pk)
+    assert (open_reasons(operation), balance_of()) == (["duplicate"], (0, 8000, 4900))
 
 
 def test_what_a_list_showed_is_kept_until_a_lookup_has_read_it(
