@@ -15,8 +15,10 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from reconciliation import budget
 from reconciliation.matching import Finding, Verdict, match
 from refunds.dispatch import expected_of
+from refunds.ledger.sending import pause
 from refunds.models import Attempt, Evidence, Operation, ProviderRefund
 from refunds.providers import registry
 from refunds.providers.base import Account
@@ -24,6 +26,7 @@ from refunds.providers.listing import Listing, read_payment
 
 # While one worker asks, sweeps leave the operation alone for so long.
 _ASKING_SECONDS = 60
+_REFUSED = "The provider refused the credential for a lookup (401 or 403)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,11 @@ def ask(operation: Operation, no: int) -> Looked:
     account = registry.account(operation.provider_account)
     attempts = list(Attempt.objects.filter(operation=operation).order_by("no"))
     listing = _read(operation, account, attempts)
+    if listing.pages:
+        budget.note(account.name, ambiguous=not listing.complete)
+    if listing.credential_refused:
+        # What may not be asked must not be sent either: a revoked key would make unknowns only.
+        pause(account.name, kind="credential", reason=_REFUSED, by="reconciler")
     finding = match(
         listing.records,
         expected_of(operation),

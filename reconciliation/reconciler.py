@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -32,6 +30,8 @@ from reconciliation.inbox import told_of_money
 from reconciliation.lateness import proved_false
 from reconciliation.lookup import INCONCLUSIVE, Looked, ask, take_number
 from reconciliation.matching import Finding, Verdict
+from reconciliation.pacing import due as due
+from reconciliation.pacing import jittered, must_wait
 from reconciliation.view import from_answers, view_of
 from reconciliation.withdrawing import withdraw_false
 from refunds import doorbell
@@ -60,9 +60,12 @@ _CONTRADICTS = frozenset({"contradicted", "ruling_contradicted"})
 def look_up(operation_id: UUID) -> str:
     """Ask about one operation and do what follows; returns the decision in a word.
 
+    `later`: the account is asked as often as it may be already, and this one is due again soon.
     An operation whose reading fails three times becomes a `poison` case; the failure is raised
     all the same.
     """
+    if must_wait(operation_id):
+        return "later"
     no = take_number(operation_id)
     if no is None:
         return "gone"
@@ -137,7 +140,7 @@ def _apply(locked: Locked, decision: Decision, looked: Looked) -> None:
             _applied(operation, looked, _slow_look(operation))
         case LookUpAgain(at, not_before):
             # Findings that conclude nothing do not raise the fence; they only move the clock.
-            due_at = max(_jittered(at), not_before or at - _FAR)
+            due_at = max(jittered(at), not_before or at - _FAR)
             Operation.objects.filter(pk=operation.pk).update(due_at=due_at)
         case Rest():
             close_by_evidence(locked, "Looked again: the record agrees.")
@@ -240,13 +243,6 @@ def _slow_look(operation: Operation) -> datetime:
     return next_look(view_of(operation, contract), contract, settings.LIMITS, timezone.now())
 
 
-def _jittered(at: datetime) -> datetime:
-    """Up to a tenth later or earlier, so that many that became due together do not stay so."""
-    ahead = (at - timezone.now()).total_seconds()
-    spread = random.uniform(-0.1, 0.1)  # noqa: S311 - spreading load, not a secret
-    return at + timedelta(seconds=ahead * spread)
-
-
 def _count_failure(operation_id: UUID) -> None:
     with transaction.atomic():
         locked = lock(operation_id)
@@ -302,12 +298,3 @@ def _end_lease(operation_id: UUID, now: datetime) -> bool:
         )
     doorbell.ring_lookup(operation_id)
     return True
-
-
-def due(now: datetime, *, batch_max: int) -> Iterable[str]:
-    """Ids whose next lookup is due, whatever their state: evidence came late, or time did."""
-    wanted = Q(state__in=[states.UNKNOWN, states.PENDING, *sorted(states.ENDED)]) | Q(
-        state__in=[states.AUTHORIZED, states.AWAITING_APPROVAL], halted=True
-    )
-    rows = Operation.objects.filter(wanted, due_at__lte=now).order_by("due_at")
-    return [str(pk) for pk in rows.values_list("pk", flat=True)[:batch_max]]

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from reconciliation import heartbeat, reconciler
+from reconciliation import budget, heartbeat, reconciler
 from refunds import doorbell
 
 
@@ -16,6 +16,8 @@ def ring_for_due(now: datetime) -> int:
     for operation_id in ids:
         doorbell.ring_lookup(operation_id)
     heartbeat.beat(now)
+    if now.minute == 0 and not ids:
+        budget.forget()
     return len(ids)
 
 

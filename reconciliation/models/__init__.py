@@ -1,6 +1,7 @@
 """What we learn afterwards, and what waits for a person because of it."""
 
 from reconciliation.models.alarms import Acknowledgement, Alarm, SignalRun, VerifierRound
+from reconciliation.models.budgets import LookupBudget, LookupMinute
 from reconciliation.models.case_work import (
     CaseEvent,
     CaseStatement,
@@ -25,6 +26,8 @@ __all__ = [
     "Delivery",
     "DeliveryTry",
     "Line",
+    "LookupBudget",
+    "LookupMinute",
     "Notice",
     "NoticeRefused",
     "Ruling",

@@ -58,6 +58,8 @@ class ProviderContract:
     normal_window_seconds: int = 60
     escalation_grace_seconds: int = 900
     lookup_schedule: tuple[int, ...] = (3, 10, 30, 60, 120, 300, 900, 3600)
+    lookups_per_second: int = 5
+    lookups_burst: int = 10
 
     def hash(self) -> bytes:
         """SHA-256 of every fact; stored with each attempt made under it."""

@@ -6,7 +6,7 @@ Only a list that was read to its end is complete; anything odd on the way makes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from refunds.domain.outcome import RawAnswer, RefundRecord
@@ -24,6 +24,7 @@ class Listing:
     pages: int
     because: str
     body: bytes
+    credential_refused: bool = False
 
 
 def read_payment(
@@ -51,7 +52,8 @@ def read_payment(
         page = adapter.read_page(raw, payment_ref)
         because = adapter.speaks_for_another(raw, account) or page.because
         if because or not page.readable:
-            return _stopped(records, pages, because, body)
+            refused = raw.status in (401, 403)
+            return replace(_stopped(records, pages, because, body), credential_refused=refused)
         foreign = [each for each in page.records if each.payment_ref != payment_ref]
         if foreign:
             return _stopped(records, pages, "the list shows refunds of other payments", body)

@@ -32,6 +32,8 @@ SANDBOX_STRIPE = stripe.CONTRACT.with_changes(
     normal_window_seconds=5,
     escalation_grace_seconds=10,
     lookup_schedule=(1, 2, 4, 8, 15, 30),
+    lookups_per_second=100,
+    lookups_burst=200,
 )
 
 

@@ -293,6 +293,8 @@ def test_the_hash_of_a_contract_changes_with_every_fact() -> None:
         "normal_window_seconds": 6,
         "escalation_grace_seconds": 11,
         "lookup_schedule": (1,),
+        "lookups_per_second": 6,
+        "lookups_burst": 11,
     }
     assert set(changed) == {each.name for each in fields(ProviderContract)}
     hashes = {replace(first, **{name: value}).hash() for name, value in changed.items()}
