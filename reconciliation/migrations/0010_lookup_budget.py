@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("reconciliation", "0008_notices"),
+        ("reconciliation", "0009_settlement"),
     ]
 
     operations = [
