@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from reconciliation import judge, rulings
 from reconciliation.choices import (
+    EVENTS,
+    HAPPENED,
     REASON_LENGTH_MIN,
     REMEDY,
-    STILL_UNKNOWN,
     Judged,
     NotProved,
     Question,
@@ -119,7 +120,7 @@ def require_amount_again(
     found: Opened, said: Said, judged: Judged, confirmed_minor: int | None
 ) -> None:
     operation = found.operation
-    if operation is None or judged.people == 1 or said.choice == STILL_UNKNOWN:
+    if operation is None or said.choice not in EVENTS or said.choice == HAPPENED:
         return
     wanted = judged.amount_minor or operation.amount_minor
     if confirmed_minor != wanted:

@@ -57,7 +57,7 @@ def stored(content: bytes) -> Statement:
     if len(content) > STATEMENT_BYTES_MAX:
         raise Refusal(
             "statement_too_large",
-            f"Not attached. The file has {len(content)} bytes; {STATEMENT_BYTES_MAX} are allowed.",
+            f"Not attached. The file is too long; {STATEMENT_BYTES_MAX} bytes are allowed.",
             status=413,
             what_to_do="Attach the page that shows the refund, not the whole report.",
             field="file",

@@ -8,11 +8,15 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
+from django.utils import timezone
 
-from reconciliation.models import Case
+from reconciliation.models import Case, CaseEvent, Ruling
 from refunds.domain import states
-from refunds.models import Operation
+from refunds.models import Operation, ProviderRefund
 
+# A case that only asks how the customer gets the money: its refund has ended.
+OWED = Q(reasons=["remedy"])
+_SIGNED_ONCE = Exists(Ruling.objects.filter(case=OuterRef("pk"), end__isnull=True))
 _OPEN_CASE = Exists(Case.objects.filter(operation=OuterRef("pk"), closed_at=None))
 
 
@@ -21,7 +25,9 @@ class Counts:
     """What waits, for the rail, the tabs and the first page.
 
     `uncertain`: operations whose money may have moved; `oldest_at`: since when the oldest is
-    unknown; `automatic`: those of them without a case; `cases`: open cases of any kind.
+    unknown; `automatic`: those of them without a case; `cases`: open cases that somebody must find
+    out about, of which `second` wait for a second signature and `snoozed` rest; `owed`: cases that
+    only ask how a customer gets the money.
     """
 
     waiting: int
@@ -30,6 +36,14 @@ class Counts:
     automatic: int
     oldest_at: datetime | None
     cases: int
+    second: int
+    snoozed: int
+    owed: int
+
+    @property
+    def person(self) -> int:
+        """The rows under "Needs a person": what rests, or waits for a signature, has its own."""
+        return self.cases - self.second - self.snoozed
 
     @property
     def queue(self) -> int:
@@ -53,25 +67,76 @@ def counts() -> Counts:
         automatic=Count("pk", filter=uncertain & Q(~_OPEN_CASE)),
         oldest_at=Min("unknown_since", filter=uncertain),
     )
-    return Counts(**found, cases=Case.objects.filter(closed_at=None).count())
+    cases = Case.objects.filter(closed_at=None).aggregate(
+        cases=Count("pk", filter=~OWED),
+        second=Count("pk", filter=~OWED & Q(_SIGNED_ONCE)),
+        snoozed=Count("pk", filter=~OWED & ~Q(_SIGNED_ONCE) & _rests()),
+        owed=Count("pk", filter=OWED),
+    )
+    return Counts(**found, **cases)
+
+
+def _rests() -> Q:
+    return Q(snoozed_until__gt=timezone.now())
 
 
 def open_cases() -> QuerySet[Case]:
     """Open cases, what is due first in front, with everything a row shows."""
-    return (
-        Case.objects.filter(closed_at=None)
-        .select_related(
-            "owner",
-            "payment__order",
-            "operation__order",
-            "operation__payment",
-            "operation__agent",
-            "operation__agent_owner",
-            "operation__proposer",
-        )
-        .defer("operation__body")
-        .order_by("due_at", "pk")
-    )
+    return _with_facts().filter(closed_at=None).order_by("due_at", "pk")
+
+
+def _with_facts() -> QuerySet[Case]:
+    return Case.objects.select_related(
+        "owner",
+        "payment__order",
+        "operation__order",
+        "operation__payment",
+        "operation__agent",
+        "operation__agent_owner",
+        "operation__proposer",
+    ).defer("operation__body")
+
+
+def needs_a_person() -> QuerySet[Case]:
+    """Open cases that somebody must work on now."""
+    return open_cases().filter(~OWED & ~Q(_SIGNED_ONCE) & ~_rests())
+
+
+def wait_for_second() -> QuerySet[Case]:
+    return open_cases().filter(~OWED & Q(_SIGNED_ONCE))
+
+
+def snoozed() -> QuerySet[Case]:
+    return open_cases().filter(~OWED & ~Q(_SIGNED_ONCE) & _rests())
+
+
+def owed() -> QuerySet[Case]:
+    return open_cases().filter(OWED)
+
+
+def one(case_id: int) -> Case | None:
+    """One case, open or closed, with everything a page shows."""
+    return _with_facts().filter(pk=case_id).first()
+
+
+def steps_of(cases: list[Case]) -> list[CaseEvent]:
+    """What was done about these cases, oldest first; asks nothing where there are none."""
+    if not cases:
+        return []
+    return list(CaseEvent.objects.filter(case__in=cases).order_by("at", "pk"))
+
+
+def mark_of(operation_id: UUID) -> int:
+    """Moves with every step that changes what may be done about the cases of an operation."""
+    versions = Case.objects.filter(operation=operation_id).values_list("version", flat=True)
+    return sum(versions)
+
+
+def refunds_of(case: Case) -> list[ProviderRefund]:
+    """What the provider is known to have paid back on the case's payment."""
+    if case.payment is None:
+        return []
+    return list(ProviderRefund.objects.filter(payment=case.payment).order_by("first_seen_at", "pk"))
 
 
 def cases_after(rows: QuerySet[Case], at: datetime, case_id: int) -> QuerySet[Case]:

@@ -149,7 +149,7 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
             url=reverse("unknown"),
             word="Unknown",
             icon="s-unknown",
-            current=here == "unknown",
+            current=here in ("unknown", "together") or str(here).startswith("case"),
             count=waits.queue,
         ),
         Item(

@@ -21,6 +21,7 @@ from django.utils import timezone
 from refunds.domain.errors import Refusal
 from refunds.text import check_text
 from review.models import Draft, Intent
+from review.paging import whole
 
 KEPT = timedelta(days=7)
 FIELD_LENGTH_MAX = 2_000
@@ -40,9 +41,28 @@ FORMS: Final[Mapping[str, tuple[str, ...]]] = {
     "propose": ("payment", "amount", "reason_code", "reason_text", "ticket_ref", "asked_by"),
     "freeze": ("reason",),
     "unfreeze": ("reason",),
+    "resolve": (
+        "reason",
+        *(
+            f"{name}_{choice}"
+            for name, choices in {
+                "ref": ("happened", "different", "accept_figure", "correct"),
+                "amount": ("different", "accept_figure", "correct"),
+                "ticket": ("explained",),
+                "reference": ("recovered", "attach", "remedy"),
+            }.items()
+            for choice in choices
+        ),
+        *(f"told_{name}" for name in ("ref", "amount", "currency", "status", "created", "where")),
+    ),
+    "case_note": ("note",),
+    "case_take_over": ("reason",),
+    "case_snooze": ("reason",),
+    "case_escalate": ("reason",),
+    "case_decline": ("reason",),
 }
 # What is chosen and not typed: alone it is nothing to keep.
-_CHOSEN: Final = frozenset({"reason_code", "payment"})
+_CHOSEN: Final = frozenset({"reason_code", "payment", "told_currency"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +107,13 @@ def save(posted: Mapping[str, str], person_id: int) -> bool:
     if _submitted(posted.get("intent", "")):
         return False
     return _store(place, _fields(posted, place.form))
+
+
+def case_of(posted: Mapping[str, str]) -> int | None:
+    """The case that a posted form is about; None for a form about something else."""
+    place = _place_of(posted)
+    about_case = place is not None and (place.form == "resolve" or place.form.startswith("case_"))
+    return whole(place.object_ref) if place is not None and about_case else None
 
 
 def keep_unsent(posted: Mapping[str, str]) -> bool:

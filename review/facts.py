@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciliation.models import Case
+from reconciliation.models import Case, CaseEvent
 from refunds.domain.contract import ProviderContract
 from refunds.models import (
     Approval,
@@ -23,6 +23,7 @@ from review.presenters.facts import (
     MoveFacts,
     OperationFacts,
     RefundFacts,
+    StepFacts,
 )
 
 
@@ -142,9 +143,16 @@ def case(row: Case) -> CaseFacts:
         opened_at=row.opened_at,
         due_at=row.due_at,
         owner=row.owner.username if row.owner else None,
+        owned_until=row.owned_until,
+        snoozed_until=row.snoozed_until,
+        escalated_to=row.escalated_to,
         closed_at=row.closed_at,
         closed_because=row.closed_because,
     )
+
+
+def step(row: CaseEvent) -> StepFacts:
+    return StepFacts(kind=row.kind, actor=row.actor, detail=row.detail, at=row.at)
 
 
 def move(row: OrderMove) -> MoveFacts:

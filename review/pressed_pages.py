@@ -18,11 +18,32 @@ def _of_object(name: str) -> Callable[[Intent], str]:
     return lambda press: reverse(name, args=[press.object_ref])
 
 
+_OF_A_CASE: Final = (
+    "resolve",
+    *(
+        f"case_{act}"
+        for act in (
+            "sign",
+            "decline",
+            "claim",
+            "release",
+            "take_over",
+            "note",
+            "check",
+            "snooze",
+            "assign",
+            "escalate",
+            "attach",
+        )
+    ),
+)
 _PAGES: Final[dict[str, Callable[[Intent], str]]] = {
     **dict.fromkeys(("approve", "reject", "take_back", "withdraw"), _of_object("operation")),
     **dict.fromkeys(("propose", "freeze", "unfreeze"), _of_object("order")),
     **dict.fromkeys(("stop", "start", "pause", "resume"), _named("sending")),
     **dict.fromkeys(("people_add", "people_change", "people_decide"), _named("people")),
+    **dict.fromkeys(_OF_A_CASE, _of_object("case")),
+    "together": _named("unknown"),
     "approve_ticked": lambda press: reverse("ticked_result", args=[press.pk]),
     "profile": _named("profile"),
 }

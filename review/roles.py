@@ -44,10 +44,14 @@ TAKE_BACK: Final = Act("take_back", "take an approval back", (LEAD,))
 WITHDRAW: Final = Act("withdraw", "withdraw it", (LEAD, OPS, OPS_LEAD))
 NOTE: Final = Act("note", "write a note", (LEAD, OPS, OPS_LEAD, FINANCE, MANAGER))
 CLAIM: Final = Act("claim", "claim a case", (OPS, OPS_LEAD))
+SNOOZE: Final = Act("snooze", "snooze a case", (OPS, OPS_LEAD))
+ESCALATE: Final = Act("escalate", "escalate a case", (OPS, OPS_LEAD))
+ASSIGN: Final = Act("assign", "assign a case", (OPS_LEAD,))
+ATTACH: Final = Act("attach", "attach a statement", (OPS, OPS_LEAD))
 CHECK_NOW: Final = Act("check_now", "ask the provider now", (OPS, OPS_LEAD))
 RESOLVE: Final = Act("resolve", "give the first signature", (OPS, OPS_LEAD), step_up=True)
 SECOND_SIGN: Final = Act("second_sign", "give the second signature", (OPS_LEAD,), step_up=True)
-FREEZE: Final = Act("freeze", "freeze an order or assign its cases", (OPS_LEAD,))
+FREEZE: Final = Act("freeze", "freeze an order", (OPS_LEAD,))
 CHOOSE_REMEDY: Final = Act("choose_remedy", "choose a remedy", (LEAD, OPS, OPS_LEAD))
 REPLAY: Final = Act("replay", "send a message again", (OPS, OPS_LEAD, ADMIN))
 STOP: Final = Act("stop", "stop all sending", (LEAD, OPS, OPS_LEAD, FINANCE, ADMIN))
@@ -71,6 +75,10 @@ MATRIX: Final = (
     WITHDRAW,
     NOTE,
     CLAIM,
+    SNOOZE,
+    ESCALATE,
+    ASSIGN,
+    ATTACH,
     CHECK_NOW,
     RESOLVE,
     SECOND_SIGN,

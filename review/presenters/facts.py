@@ -142,8 +142,21 @@ class CaseFacts:
     opened_at: datetime
     due_at: datetime
     owner: str | None
+    owned_until: datetime | None
+    snoozed_until: datetime | None
+    escalated_to: str
     closed_at: datetime | None
     closed_because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFacts:
+    """One step of the work on a case; `detail` is what was typed, and what was before."""
+
+    kind: str
+    actor: str
+    detail: dict[str, Any]
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

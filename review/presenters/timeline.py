@@ -11,6 +11,7 @@ from datetime import datetime
 
 from refunds.domain.states import UNCERTAIN
 from review.presenters.facts import EvidenceFacts
+from review.presenters.steps import steps
 from review.presenters.trail import Entry, Trail, after, events, lone_approvals
 from review.presenters.words import Clock, count_of, span, state_word
 
@@ -23,6 +24,11 @@ VERDICTS = {
 }
 
 
+def timed(entries: Iterable[Entry], clock: Clock) -> list[Entry]:
+    """Entries of something that was never sent, oldest first, with their day lines."""
+    return list(_with_days(sorted(entries, key=lambda entry: entry.at), None, clock))
+
+
 def timeline(trail: Trail, clock: Clock) -> list[Entry]:
     """Oldest first, with day lines, grouped equal lookups, and the next planned look at the end."""
     found = [
@@ -31,6 +37,7 @@ def timeline(trail: Trail, clock: Clock) -> list[Entry]:
         *_evidence(trail, clock),
         *_silence(trail),
         *_cases(trail, clock),
+        *steps(trail.steps),
     ]
     found.sort(key=lambda entry: (entry.at, entry.rank))
     planned = _planned(trail, clock)
@@ -163,9 +170,9 @@ def _grouped(entries: list[Entry]) -> Iterator[Entry]:
         yield held
 
 
-def _with_days(entries: Iterable[Entry], trail: Trail, clock: Clock) -> Iterator[Entry]:
+def _with_days(entries: Iterable[Entry], trail: Trail | None, clock: Clock) -> Iterator[Entry]:
     day = ""
-    sent_at = trail.attempts[0].recorded_at if trail.attempts else None
+    sent_at = trail.attempts[0].recorded_at if trail and trail.attempts else None
     for entry in entries:
         if clock.day(entry.at) != day:
             day = clock.day(entry.at)

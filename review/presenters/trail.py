@@ -15,6 +15,7 @@ from review.presenters.facts import (
     EventFacts,
     EvidenceFacts,
     OperationFacts,
+    StepFacts,
 )
 from review.presenters.sentences import stale_words
 from review.presenters.words import Clock, actor_word, state_word
@@ -52,6 +53,7 @@ class Trail:
     cases: tuple[CaseFacts, ...]
     approvals: tuple[ApprovalFacts, ...]
     booked_ref: str
+    steps: tuple[StepFacts, ...] = ()
 
     def attempt(self, no: int | None) -> AttemptFacts | None:
         return next((each for each in self.attempts if each.no == no), None)
@@ -129,6 +131,9 @@ _TITLES = {
     "found_failed": "Found: it failed",
     "proved_absent": "Proved absent; it may be sent again",
     "proved_not_executed": "Proved not executed",
+    "ruled_happened": "People ruled: it happened",
+    "ruled_different": "People ruled: a different refund happened",
+    "ruled_not_happened": "People ruled: it did not happen",
     "taken_back": "The money came back",
     "contradicted": "Contradicted: money seems to have moved",
     "ruling_contradicted": "A ruling was contradicted",

@@ -6,6 +6,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
+from reconciliation import case_work
+from reconciliation.models import Case
 from refunds.domain.errors import Refusal
 from review import access, drafts
 
@@ -17,10 +19,19 @@ def save(request: HttpRequest) -> HttpResponse:
     204 kept or nothing to keep; 422 with a plain sentence for a text that may not be stored.
     """
     try:
-        drafts.save(request.POST.dict(), access.viewer(request).person.pk)
+        posted, who = request.POST.dict(), access.viewer(request)
+        if drafts.save(posted, who.person.pk):
+            _hold_on(drafts.case_of(posted), who)
     except Refusal as refusal:
         return HttpResponse(refusal.detail, status=422, content_type="text/plain; charset=utf-8")
     return HttpResponse(status=204)
+
+
+def _hold_on(case_id: int | None, who: access.Viewer) -> None:
+    """Whoever types about a case is using it: their claim does not end meanwhile."""
+    case = Case.objects.filter(pk=case_id).first() if case_id is not None else None
+    if case is not None:
+        case_work.extend(case, who.person, who.clock.now)
 
 
 @require_POST

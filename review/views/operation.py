@@ -13,14 +13,16 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from reconciliation import outbox_receivers
+from reconciliation.models import Case
 from refunds.domain import states
 from refunds.domain.say import Said, say
 from refunds.domain.sentences import Told as Words
 from refunds.models import Operation
 from refunds.queries import pages, results
-from review import access, case_reads, facts, intent, proposal, roles
+from review import access, case_panel, case_reads, facts, intent, proposal, roles
 from review.intent import Pressed
 from review.paging import whole
+from review.presenters import case as case_words
 from review.presenters import evidence, rows, sentences
 from review.presenters.facts import CaseFacts
 from review.presenters.timeline import timeline
@@ -38,6 +40,8 @@ class Told:
     said: Said
     bar: rows.Bar | None
     case: CaseFacts | None
+    case_panel: case_panel.Panel | None
+    support: str
     only_a_person: bool
     panel: evidence.Panel
     entries: list[Entry]
@@ -51,7 +55,7 @@ def operation(request: HttpRequest, operation_id: UUID) -> HttpResponse:
     since = request.GET.get("since")
     if since is not None:
         access.require(request, roles.SEE)
-        if since == _mark(pages.version_of(operation_id)):
+        if since == _mark(pages.version_of(operation_id), case_reads.mark_of(operation_id)):
             return HttpResponse(status=204)
     found = access.operation(request, operation_id, roles.SEE)
     pressed = intent.pressed_before(request)
@@ -71,7 +75,7 @@ def page(request: HttpRequest, found: Operation, pressed: Pressed | None) -> Htt
 def _context(request: HttpRequest, found: Operation, pressed: Pressed | None) -> dict[str, Any]:
     who = access.viewer(request)
     told = _told(found, who, whole(request.GET.get("evidence")))
-    has_buttons = told.slip.can_take_back or told.slip.can_withdraw
+    has_buttons = bool(told.slip.can_take_back or told.slip.can_withdraw or told.case_panel)
     # A poll says whether its page has buttons; only then are they off after a change.
     polled = "since" in request.GET
     return {
@@ -87,13 +91,15 @@ def _context(request: HttpRequest, found: Operation, pressed: Pressed | None) ->
         "sees_status": who.may(roles.SEE_STATUS),
         "told_lines": deliveries.lines_of(found.pk, who),
         "told_nobody": not outbox_receivers.anybody(),
+        **case_panel.context(request, told.case_panel),
     }
 
 
 def _told(found: Operation, who: access.Viewer, chosen: int | None) -> Told:
     slip = proposal.slip(found, who)
     past = pages.history(found)
-    cases = [facts.case(each) for each in case_reads.cases_of(found.pk)]
+    found_cases = case_reads.cases_of(found.pk)
+    cases = [facts.case(each) for each in found_cases]
     trail = Trail(
         op=slip.facts,
         events=tuple(facts.event(each) for each in past.events),
@@ -102,6 +108,7 @@ def _told(found: Operation, who: access.Viewer, chosen: int | None) -> Told:
         cases=tuple(cases),
         approvals=tuple(slip.all_given),
         booked_ref=slip.booked_ref,
+        steps=tuple(facts.step(each) for each in case_reads.steps_of(found_cases)),
     )
     uncertain = found.state in states.UNCERTAIN
     case = next((each for each in cases if each.closed_at is None), None)
@@ -115,10 +122,35 @@ def _told(found: Operation, who: access.Viewer, chosen: int | None) -> Told:
         ),
         bar=_bar(slip, case, who) if uncertain else None,
         case=case,
+        case_panel=_panel(found, found_cases, who),
+        support=_support(trail, found) if uncertain and past.attempts else "",
         only_a_person=uncertain and sentences.only_a_person(slip.facts.contract),
         panel=evidence.panel(trail, chosen, settings.LIMITS, who.clock),
         entries=timeline(trail, who.clock),
-        mark=_mark((found.version, found.lookup_started, len(past.evidence))),
+        mark=_mark(
+            (found.version, found.lookup_started, len(past.evidence)),
+            sum(each.version for each in found_cases),
+        ),
+    )
+
+
+def _panel(found: Operation, cases: list[Case], who: access.Viewer) -> case_panel.Panel | None:
+    open_one = next((each for each in cases if each.closed_at is None), None)
+    if open_one is None:
+        return None
+    open_one.operation, open_one.payment = found, found.payment
+    found.payment.order = found.order
+    return case_panel.panel(open_one, who)
+
+
+def _support(trail: Trail, found: Operation) -> str:
+    headers = [each.facts.get("headers") or {} for each in trail.evidence if each.kind == "answer"]
+    return case_words.support_text(
+        trail.op,
+        found.provider_key,
+        [each.first_byte_at for each in trail.attempts if each.first_byte_at],
+        [each["request-id"] for each in headers if each.get("request-id")],
+        trail.booked_ref,
     )
 
 
@@ -129,8 +161,8 @@ def _bar(slip: proposal.Slip, case: CaseFacts | None, who: access.Viewer) -> row
     return rows.target_bar(slip.facts, who.clock)
 
 
-def _mark(numbers: tuple[int, int, int] | None) -> str:
-    return ".".join(str(number) for number in numbers or ())
+def _mark(numbers: tuple[int, int, int] | None, cases: int) -> str:
+    return ".".join(str(number) for number in (*(numbers or ()), cases))
 
 
 def _words(trail: Trail, slip: proposal.Slip) -> Words:

@@ -358,7 +358,7 @@ def test_statements_are_told_by_their_content_and_stored_once(cast: Cast, blind:
         with pytest.raises(Refusal) as no:
             attached(blind, cast.omar, content)
         assert no.value.code in ("statement_type", "statement_empty")
-    with pytest.raises(Refusal, match="5242880 are allowed"):
+    with pytest.raises(Refusal, match="5242880 bytes are allowed"):
         attached(blind, cast.omar, PDF + b"x" * 5_242_880)
     mail = b"From: ops@psp.example\nDate: Sun, 29 Nov 2026 10:00:00 +0000\nSubject: x\n\nNo refund."
     attached(blind, cast.omar, mail)

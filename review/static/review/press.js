@@ -38,7 +38,9 @@ function sayAgain() {
 // A form without htmx is sent by the browser, which has only an error page of its own for a lost
 // answer. Sent from here, a lost answer is said in our words, and a refusal keeps the page.
 async function send(form, button) {
-  const fields = new URLSearchParams(new FormData(form, button));
+  const filled = new FormData(form, button);
+  // A file goes as it is; everything else as plain fields.
+  const fields = form.enctype === "multipart/form-data" ? filled : new URLSearchParams(filled);
   let answer;
   try {
     // A button without an address of its own names the page it stands on, not its form's.
