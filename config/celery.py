@@ -53,6 +53,7 @@ app.conf.beat_schedule = {
     "watch balances": {"task": "reconciliation.tasks.watch_balances", "schedule": 30.0},
     "tell": {"task": "reconciliation.tasks.tell", "schedule": 5.0},
     "watch what runs out": {"task": "reconciliation.tasks.watch_time", "schedule": 60.0},
+    "tend cases": {"task": "reconciliation.tasks.tend_cases", "schedule": 60.0},
     "expire proposals": {"task": "refunds.tasks.expire", "schedule": 60.0},
     "forget old drafts": {"task": "review.tasks.forget_drafts", "schedule": 3600.0},
     "compare with the witness": {"task": "refunds.tasks.check_witness", "schedule": 60.0},

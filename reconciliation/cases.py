@@ -13,6 +13,8 @@ from refunds.models import Operation, Payment
 
 # These concern the payment as a whole: nothing more is sent on it until a person has looked.
 HALTS_PAYMENT = frozenset({"duplicate", "contradiction", "external"})
+# These are about a refund that has ended: there is nothing to halt.
+HALTS_NOTHING = frozenset({"remedy"})
 # These end by themselves when evidence ends the operation.
 CLOSES_ITSELF = frozenset({"unresolved", "overdue_pending", "poison", "unmatched_notice"})
 _DUE = timedelta(hours=4)
@@ -21,8 +23,9 @@ _DUE = timedelta(hours=4)
 def open_case(locked: Locked, reason: str, because: str) -> Case:
     """Open a case, or add the reason to the open one; halts under the row locks of the caller."""
     operation, payment = locked.operation, locked.payment
-    Operation.objects.filter(pk=operation.pk).update(halted=True)
-    operation.halted = True
+    if reason not in HALTS_NOTHING:
+        Operation.objects.filter(pk=operation.pk).update(halted=True)
+        operation.halted = True
     if reason in HALTS_PAYMENT:
         Payment.objects.filter(pk=payment.pk).update(halted=True)
         payment.halted = True

@@ -171,7 +171,8 @@ class Said:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """One choice as the page draws it. `missing` names what it lacks; empty means it can be
-    recorded. `refs` are the provider's refunds that it may name; `people` how many must sign."""
+    recorded. `refs` are the provider's refunds that it may name; `people` how many must sign.
+    `by_statement`: it rests on a statement of the provider alone."""
 
     choice: str
     title: str
@@ -179,6 +180,7 @@ class Offer:
     refs: tuple[Seen, ...]
     people: int
     needs_testimony: bool = False
+    by_statement: bool = False
 
     @property
     def open(self) -> bool:

@@ -50,6 +50,7 @@ def _offer(question: Question, choice: str) -> Offer:
         refs=refs,
         people=1 if alone and _people(question, choice, None) == 1 else 2,
         needs_testimony=by_testimony,
+        by_statement=choice == NOT_HAPPENED and bool(question.absent_because),
     )
 
 

@@ -19,6 +19,7 @@ from reconciliation import case_work, statements
 from reconciliation.models import Case
 from refunds.domain.errors import Refusal
 from refunds.models import Person
+from refunds.providers import registry
 from review import intent, roles
 from review.intent import Hidden
 from review.paging import whole
@@ -52,6 +53,12 @@ class Cluster:
     def keys(self) -> list[str]:
         """What its form posts: ids with the versions that were on the screen."""
         return [f"{case.pk}.{case.version}" for case in self.cases[:TOGETHER_MAX]]
+
+    @property
+    def looks(self) -> bool:
+        """Whether the account can be asked."""
+        account = registry.accounts().get(self.account)
+        return account is not None and account.contract.lookup != "none"
 
     @property
     def count(self) -> int:

@@ -43,6 +43,7 @@ HELP: Final = (
     Key(("Enter",), "open the row"),
     Key(("x",), "tick the row", roles.APPROVE),
     Key(("e", "l"), "evidence, timeline", roles.SEE),
+    Key(("c", "r", "i"), "go to claim, check now, note of a case", roles.CLAIM),
     Key(("y",), "copy the id of the row, or of the page"),
     Key(("n",), "show new rows"),
     Key(("p",), "open the form that proposes a refund", roles.PROPOSE),

@@ -148,6 +148,8 @@ def _proof(offer: Offer) -> str:
         return "Always possible. Keeps the state, the owner and the next check."
     if offer.needs_testimony:
         return "By what you saw in the provider’s dashboard, with the statement beside the case."
+    if offer.by_statement:
+        return "By the provider’s statement beside the case: read it before you sign."
     if offer.choice == choices.NOT_HAPPENED:
         return "Nothing of ours shows, and it is proved that it cannot show any more."
     if len(offer.refs) == 1:

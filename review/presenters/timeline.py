@@ -29,8 +29,11 @@ def timed(entries: Iterable[Entry], clock: Clock) -> list[Entry]:
     return list(_with_days(sorted(entries, key=lambda entry: entry.at), None, clock))
 
 
-def timeline(trail: Trail, clock: Clock) -> list[Entry]:
-    """Oldest first, with day lines, grouped equal lookups, and the next planned look at the end."""
+def timeline(trail: Trail, clock: Clock, *, until: datetime | None = None) -> list[Entry]:
+    """Oldest first, with day lines, grouped equal lookups, and the next planned look at the end.
+
+    `until`: as it was known then; what came later is left out.
+    """
     found = [
         *events(trail, clock),
         *lone_approvals(trail),
@@ -39,6 +42,7 @@ def timeline(trail: Trail, clock: Clock) -> list[Entry]:
         *_cases(trail, clock),
         *steps(trail.steps),
     ]
+    found = [entry for entry in found if until is None or entry.at < until]
     found.sort(key=lambda entry: (entry.at, entry.rank))
     planned = _planned(trail, clock)
     return list(_with_days(_grouped(found), trail, clock)) + ([planned] if planned else [])
@@ -142,7 +146,9 @@ def _cases(trail: Trail, clock: Clock) -> Iterator[Entry]:
             rank=4,
             title=f"Case opened: {reasons}",
             icon="k-case",
-            text=f"{case.because} Sending is halted; looking goes on.",
+            text=case.because
+            if case.reasons == ("remedy",)
+            else f"{case.because} Sending is halted; looking goes on.",
         )
         if case.closed_at is not None:
             yield Entry(

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
@@ -19,7 +19,7 @@ from refunds.domain.say import Said, say
 from refunds.domain.sentences import Told as Words
 from refunds.models import Operation
 from refunds.queries import pages, results
-from review import access, case_panel, case_reads, facts, intent, proposal, roles
+from review import access, as_seen, case_panel, case_reads, facts, intent, proposal, roles
 from review.intent import Pressed
 from review.paging import whole
 from review.presenters import case as case_words
@@ -50,19 +50,42 @@ class Told:
 
 @require_GET
 def operation(request: HttpRequest, operation_id: UUID) -> HttpResponse:
-    """The page; `evidence` chooses an item, `done` a press; `since` is a poll (204 or parts), with
-    `buttons` where the page has any."""
+    """The page; `evidence` chooses an item, `done` a press, `at` a version of the operation;
+    `since` is a poll (204 or parts), with `buttons` where the page has any."""
     since = request.GET.get("since")
     if since is not None:
         access.require(request, roles.SEE)
         if since == _mark(pages.version_of(operation_id), case_reads.mark_of(operation_id)):
             return HttpResponse(status=204)
     found = access.operation(request, operation_id, roles.SEE)
+    at = whole(request.GET.get("at"))
+    if at is not None and since is None:
+        return _as_seen(request, found, at)
     pressed = intent.pressed_before(request)
     if since is not None:
         context = _context(request, found, pressed)
         return render(request, "review/operation.html#moved", context | {"oob": True})
     return page(request, found, pressed)
+
+
+def _as_seen(request: HttpRequest, found: Operation, version: int) -> HttpResponse:
+    """The operation at one of its versions, with what was known until it moved on; no form."""
+    who = access.viewer(request)
+    seen = as_seen.read(found, version, who)
+    if seen is None:
+        raise Http404
+    chosen = whole(request.GET.get("evidence"))
+    context = {
+        "clock": who.clock,
+        "seen": seen,
+        "op": found,
+        "shown": {
+            "panel": evidence.panel(seen.trail, chosen, settings.LIMITS, who.clock),
+            "entries": timeline(seen.trail, who.clock, until=seen.until),
+        },
+        "url": reverse("operation", args=[found.pk]),
+    }
+    return render(request, "review/as_seen.html", context)
 
 
 def page(request: HttpRequest, found: Operation, pressed: Pressed | None) -> HttpResponse:

@@ -226,6 +226,37 @@ DOORS: Final[dict[str, Door]] = {
         an_object=True,
         missing="/unfreeze/nothing",
     ),
+    # Cases
+    "unknown/together": _press("/unknown/together", LEAD, OPS, OPS_LEAD, FINANCE, MANAGER),
+    "cases/<int:case_id>": Door(
+        path="/cases/{case}", get=200, sees=READERS, an_object=True, missing="/cases/999999"
+    ),
+    **{
+        f"cases/<int:case_id>/{act}": _act(
+            f"/cases/{{case}}/{act}", *roles, missing=f"/cases/999999/{act}"
+        )
+        for act, roles in {
+            "claim": (OPS, OPS_LEAD),
+            "release": (OPS, OPS_LEAD),
+            "take-over": (OPS, OPS_LEAD),
+            "check": (OPS, OPS_LEAD),
+            "snooze": (OPS, OPS_LEAD),
+            "escalate": (OPS, OPS_LEAD),
+            "statements": (OPS, OPS_LEAD),
+            "assign": (OPS_LEAD,),
+            "note": (LEAD, OPS, OPS_LEAD, FINANCE, MANAGER),
+            "resolve": (OPS, OPS_LEAD),
+            "sign": (OPS_LEAD,),
+            "decline": (OPS_LEAD,),
+        }.items()
+    },
+    "cases/<int:case_id>/statements/<int:statement_id>": Door(
+        path="/cases/{case}/statements/{statement}",
+        get=200,
+        sees=READERS,
+        an_object=True,
+        missing="/cases/{case}/statements/999999",
+    ),
     # Sending
     "sending/stop": _press("/sending/stop", LEAD, OPS, OPS_LEAD, FINANCE, ADMIN),
     "sending/start": _press("/sending/start", OPS_LEAD, ADMIN),

@@ -12,7 +12,8 @@ from django.test import Client
 from django.urls import URLResolver, get_resolver
 from django.utils import timezone
 
-from reconciliation.models import Consequence, Delivery, Line
+from reconciliation import statements
+from reconciliation.models import Case, Consequence, Delivery, Line
 from refunds.credentials import mint
 from refunds.models import Operation
 from review.models import Intent, RefusedAct, RoleChange
@@ -53,7 +54,15 @@ def parts(cast: Cast) -> dict[str, object]:
         reason="Answers customers from May on.",
         proposed_by=cast.ava,
     )
+    case = Case.objects.create(
+        payment=operation.payment, reasons=["external"], because="rf_9", due_at=timezone.now()
+    )
+    paper = statements.attach(
+        case, statements.stored(b"%PDF-1.7"), name="paper.pdf", by=cast.ines, intent=None
+    )
     return {
+        "case": case.pk,
+        "statement": paper.pk,
         "operation": operation.pk,
         "delivery": told(operation).pk,
         "order": "4821",
