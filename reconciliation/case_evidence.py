@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from reconciliation import unmatched
 from reconciliation.absence import absence_proved
 from reconciliation.choices import Question, Seen
 from reconciliation.matching import Verdict
-from reconciliation.models import Case, CaseStatement
+from reconciliation.models import Case, CaseStatement, Notice
 from refunds import policies
 from refunds.domain.fingerprint import digest
 from refunds.models import Evidence, Operation, ProviderRefund
@@ -50,11 +51,12 @@ def _about_operation(
     case: Case, operation: Operation, papers: list[str], now: datetime
 ) -> Gathered:
     account = registry.accounts().get(operation.provider_account)
-    looks = account is not None and account.contract.lookup != "none"
     evidence = list(
         Evidence.objects.filter(operation=operation).defer("body").order_by("stored_at", "pk")
     )
     telling = _telling(evidence)
+    by_notice = telling is not None and telling.kind == "notice"
+    looks = by_notice or (account is not None and account.contract.lookup != "none")
     absence = absence_proved(operation, now)
     words = registry.adapter(account).words if account else StatusWords()
     limits = policies.current().currencies.get(operation.currency)
@@ -67,7 +69,7 @@ def _about_operation(
         tier1_max_minor=limits.tier1_max_minor if limits else None,
         looks=looks,
         seen=tuple(_seen(operation, evidence, telling, words)),
-        look_age=(now - telling.started_at).total_seconds() if telling else None,
+        look_age=_age(telling, now),
         fresh_seconds=EVIDENCE_FRESH_SECONDS,
         absent_because=absence.because,
         quiet=absence.quiet,
@@ -75,7 +77,7 @@ def _about_operation(
         surplus_minor=_surplus_minor(operation),
     )
     basis = telling.facts if telling else {}
-    others = [each.pk for each in evidence if each.kind != "lookup"]
+    others = [each.pk for each in evidence if each.kind in ("answer", "notice")]
     shown = {
         "operation": [str(operation.pk), operation.version, operation.state],
         "reasons": list(case.reasons),
@@ -90,12 +92,22 @@ def _about_operation(
     )
 
 
+def _age(telling: Evidence | None, now: datetime) -> float | None:
+    """Seconds since it was asked. A notice that is a proof was true when it was signed, and where
+    there is no lookup nothing newer can be had."""
+    if telling is None:
+        return None
+    return 0.0 if telling.kind == "notice" else (now - telling.started_at).total_seconds()
+
+
 def _telling(evidence: Iterable[Evidence]) -> Evidence | None:
-    """The newest lookup that told anything: one that was not answered adds nothing."""
+    """The newest lookup that told anything, or the newest notice that counts as one: a lookup that
+    was not answered adds nothing."""
     lookups = [
         each
         for each in evidence
-        if each.kind == "lookup" and each.facts.get("verdict") != str(Verdict.CANNOT_TELL)
+        if (each.kind == "lookup" or (each.kind == "notice" and each.facts.get("is_proof")))
+        and each.facts.get("verdict") != str(Verdict.CANNOT_TELL)
     ]
     return max(lookups, key=lambda each: each.lookup_no or 0, default=None)
 
@@ -132,6 +144,22 @@ def _seen(
     ]
 
 
+def _attachable(case: Case) -> tuple[str, ...]:
+    """Operations that a notice of the case can belong to: same account and payment, and its amount
+    and currency or our own marker."""
+    found: list[str] = []
+    for notice in Notice.objects.filter(case=case, applied_at=None).order_by("pk"):
+        told = notice.facts
+        found += [
+            str(each.pk)
+            for each in unmatched.candidates(notice)
+            if told.get("marker") == each.marker
+            or (told.get("amount_minor"), told.get("currency"))
+            == (each.amount_minor, each.currency)
+        ]
+    return tuple(dict.fromkeys(found))
+
+
 def _surplus_minor(operation: Operation) -> int:
     """What left the payment for this operation besides the refund that it asked for."""
     counting = ProviderRefund.objects.filter(operation=operation, counts=True)
@@ -150,10 +178,14 @@ def _about_payment(case: Case, papers: list[str]) -> Gathered:
         "refunds": [
             [each.ref, each.amount_minor, each.provider_status, each.counts] for each in known
         ],
+        "notices": list(
+            Notice.objects.filter(case=case).order_by("pk").values_list("pk", flat=True)
+        ),
         "statements": papers,
     }
     question = Question(
         reasons=tuple(case.reasons),
+        attachable=_attachable(case),
         account=case.account,
         currency=payment.currency if payment else "",
         statements=len(papers),

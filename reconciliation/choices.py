@@ -132,7 +132,7 @@ class Question:
     `state` is "" for a case without an operation. `looks`: the account can be asked. `look_age`
     is that of the lookup that `seen` rests on, in seconds. `absent_because`: why absence is not
     proved, "" where it is; `quiet`: the time in which the refund could still show is over, or is
-    known to nobody.
+    known to nobody. `attachable`: operations that the notices of the case can belong to.
     """
 
     reasons: tuple[str, ...]
@@ -149,6 +149,7 @@ class Question:
     quiet: bool = True
     statements: int = 0
     surplus_minor: int = 0
+    attachable: tuple[str, ...] = ()
 
     @property
     def uncertain(self) -> bool:
@@ -211,6 +212,9 @@ def choices(question: Question) -> tuple[str, ...]:
     for reason in question.reasons:
         if reason == "remedy" and question.uncertain:
             continue  # it may have reached the customer after all
+        if reason == "mismatch" and question.uncertain and not question.looks:
+            found += FOUR  # there is no record to accept; a person tells what the provider shows
+            continue
         table = _WHILE_UNCERTAIN if question.uncertain else _OTHERWISE
         found += table.get(reason) or _OTHERWISE.get(reason, ())
     return tuple(dict.fromkeys(found))

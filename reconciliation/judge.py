@@ -78,6 +78,8 @@ def _missing(question: Question, choice: str, refs: tuple[Seen, ...]) -> Iterato
         yield from _absence_lacks(question)
     elif choice in EVENTS and question.looks:
         yield from _record_lacks(question, choice, refs)
+    elif choice == ATTACH and not question.attachable:
+        yield "an operation whose payment, amount and currency are those of the provider’s message"
     elif choice in (HAPPENED, DIFFERENT) and not question.statements:
         yield (
             f"{question.account} cannot be asked: what you saw in its dashboard, and a statement"
@@ -153,7 +155,7 @@ def judge(question: Question, said: Said) -> Judged:
         return _by_testimony(question, said)
     if offer.refs:
         return _by_record(question, said, offer)
-    _require_words(said)
+    _require_words(question, said)
     return Judged(people=_people(question, said.choice, None))
 
 
@@ -199,7 +201,7 @@ def _by_testimony(question: Question, said: Said) -> Judged:
     return Judged(people=2, amount_minor=told.amount_minor)
 
 
-def _require_words(said: Said) -> None:
+def _require_words(question: Question, said: Said) -> None:
     if said.choice == REMEDY:
         if said.kind not in REMEDIES:
             raise NotProved(("how the customer gets the money",), "kind")
@@ -211,5 +213,5 @@ def _require_words(said: Said) -> None:
         raise NotProved(("the ticket that explains it",), "ticket")
     if said.choice == RECOVERED and not said.reference:
         raise NotProved(("the reference under which it came back",), "reference")
-    if said.choice == ATTACH and not said.reference:
-        raise NotProved(("the operation that it belongs to",), "reference")
+    if said.choice == ATTACH and said.reference not in question.attachable:
+        raise NotProved(("the operation that it belongs to, one of those that match",), "reference")

@@ -10,6 +10,7 @@ from django.utils import timezone
 from reconciliation import remedies, rulings
 from reconciliation.cases import close_by_people
 from reconciliation.choices import (
+    ATTACH,
     CORRECT,
     EVENTS,
     HAPPENED,
@@ -24,6 +25,7 @@ from reconciliation.choices import (
 )
 from reconciliation.models import Case, Ruling
 from reconciliation.ruling_books import book_different, book_happened, book_not_happened
+from refunds import doorbell
 from refunds.domain import states
 from refunds.domain.outcome import RefundRecord
 from refunds.ledger import Actor, Locked, mark_frozen, transition
@@ -53,6 +55,10 @@ def carry_out(
         Operation.objects.filter(pk=locked.operation.pk).update(
             failure_count=0, due_at=timezone.now()
         )
+    elif said.choice == ATTACH:
+        # The lookup decides whether it is so; a person only says where to look.
+        Operation.objects.filter(pk=said.reference).update(due_at=timezone.now())
+        doorbell.ring_lookup(said.reference)
     if said.choice == STILL_UNKNOWN:
         return
     _answered(case, ruling, said, payment)
@@ -79,11 +85,14 @@ def _move(
 ) -> None:
     operation = locked.operation
     record = _record(said, judged, operation)
-    if said.choice == HAPPENED and record is not None:
+    if said.choice == HAPPENED:
+        assert record is not None, "the judge takes no refund without its record"
         book_happened(locked, record)
     elif said.choice == NOT_HAPPENED:
         book_not_happened(locked, absence_id=absence_id, by=by)
-    elif record is not None and judged.amount_minor is not None:
+    else:
+        assert record is not None, "the judge takes no figure without its record"
+        assert judged.amount_minor is not None, "the judge says what counts"
         book_different(
             locked,
             ref=record.ref,

@@ -73,6 +73,7 @@ class Panel:
     waiting: Waiting | None
     why_not_sign: str
     currency: str
+    attachable: tuple[str, ...]
     version: int
     shown_digest: str
 
@@ -141,6 +142,7 @@ def panel(case: Case, who: Viewer) -> Panel:
         waiting=_waiting(found, about, who),
         why_not_sign=_why_not_sign(case, who),
         currency=found.gathered.question.currency,
+        attachable=found.gathered.question.attachable,
         version=case.version,
         shown_digest=found.screen_digest,
     )

@@ -29,7 +29,6 @@ REMEDIES = {
 }
 _REFERENCES = {
     choices.RECOVERED: "Reference under which the money came back",
-    choices.ATTACH: "Id of the operation that it belongs to",
     choices.REMEDY: "Its reference: the operation, voucher, transfer or cheque",
 }
 _BUTTONS = {

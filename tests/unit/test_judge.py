@@ -229,6 +229,21 @@ def test_a_mismatch_takes_the_figure_of_a_record_of_ours_only(choice: str) -> No
     assert "of ours" in refused(foreign, Said(choice=choice, ref="rf_3"))
 
 
+def test_a_mismatch_that_no_lookup_shows_is_told_by_a_person() -> None:
+    question = replace(BLIND, reasons=("mismatch",), statements=1)
+    assert choices.choices(question) == choices.FOUR
+    less = replace(TOLD, amount_minor=1500)
+    assert judge.judge(question, Said(choice="different", testimony=less)).amount_minor == 1500
+
+
+def test_a_notice_is_attached_only_to_an_operation_that_it_matches() -> None:
+    question = replace(BASE, reasons=("unmatched_notice",), state="")
+    assert "are those of the provider" in refused(question, Said(choice="attach", reference="a"))
+    question = replace(question, attachable=("a",))
+    assert "one of those that match" in refused(question, Said(choice="attach", reference="b"))
+    assert judge.judge(question, Said(choice="attach", reference="a")).people == 1
+
+
 def test_still_not_known_is_always_possible() -> None:
     for question in (BASE, BLIND, replace(BASE, state="pending")):
         assert judge.judge(question, Said(choice="still_unknown")).people == 1
@@ -252,7 +267,6 @@ def test_money_that_left_twice_is_signed_like_money_that_is_asked_for(choice: st
     [
         ("external", Said(choice="explained"), "ticket"),
         ("duplicate", Said(choice="recovered"), "reference"),
-        ("unmatched_notice", Said(choice="attach"), "operation"),
         ("remedy", Said(choice="remedy", reference="V-1"), "how the customer"),
         ("remedy", Said(choice="remedy", kind="voucher"), "its reference"),
     ],
