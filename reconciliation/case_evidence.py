@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from reconciliation import unmatched
-from reconciliation.absence import absence_proved
+from reconciliation.absence import Absence, absence_proved
 from reconciliation.choices import Question, Seen
 from reconciliation.matching import Verdict
 from reconciliation.models import Case, CaseStatement, Notice
 from refunds import policies
+from refunds.domain.contract import Accepted
 from refunds.domain.fingerprint import digest
 from refunds.models import Evidence, Operation, ProviderRefund
 from refunds.providers import registry
@@ -27,28 +28,33 @@ class Gathered:
     """`question` is what a choice is judged by; `digest` is of the evidence behind it, whatever
     its age: a later lookup that says the same moves nothing. `shown` names every piece by id.
 
-    `absence_id`: the finding that proves absence, where one does.
+    `absence`: what proves absence, where anything does.
     """
 
     question: Question
     digest: bytes
     shown: dict[str, Any]
-    absence_id: int | None = None
+    absence: Absence = Absence()
 
 
-def gather(case: Case, now: datetime) -> Gathered:
-    """Read what the case rests on; the caller holds its locks, or draws a page."""
+def gather(case: Case, now: datetime, accepted: Iterable[Accepted]) -> Gathered:
+    """Read what the case rests on; the caller holds its locks, or draws a page. `accepted` is read
+    by the caller before any lock (see `refunds.ledger.facts`)."""
     statements = list(
         CaseStatement.objects.filter(case=case).select_related("statement").order_by("pk")
     )
     papers = [bytes(each.statement.sha256).hex() for each in statements]
     if case.operation is None:
         return _about_payment(case, papers)
-    return _about_operation(case, case.operation, papers, now)
+    return _about_operation(case, case.operation, papers, now, accepted)
 
 
 def _about_operation(
-    case: Case, operation: Operation, papers: list[str], now: datetime
+    case: Case,
+    operation: Operation,
+    papers: list[str],
+    now: datetime,
+    accepted: Iterable[Accepted],
 ) -> Gathered:
     account = registry.accounts().get(operation.provider_account)
     evidence = list(
@@ -57,7 +63,7 @@ def _about_operation(
     telling = _telling(evidence)
     by_notice = telling is not None and telling.kind == "notice"
     looks = by_notice or (account is not None and account.contract.lookup != "none")
-    absence = absence_proved(operation, now)
+    absence = absence_proved(operation, now, accepted)
     words = registry.adapter(account).words if account else StatusWords()
     limits = policies.current().currencies.get(operation.currency)
     question = Question(
@@ -87,9 +93,7 @@ def _about_operation(
     }
     # Which lookup said it is kept, and is no part of the digest: the next one says the same.
     kept = {**shown, "lookup_evidence": telling.pk if telling else None}
-    return Gathered(
-        question=question, digest=digest(shown), shown=kept, absence_id=absence.evidence_id
-    )
+    return Gathered(question=question, digest=digest(shown), shown=kept, absence=absence)
 
 
 def _age(telling: Evidence | None, now: datetime) -> float | None:

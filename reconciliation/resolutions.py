@@ -22,6 +22,7 @@ from reconciliation.ruling_acts import carry_out
 from reconciliation.ruling_room import Opened, opened, planned
 from refunds.domain.errors import Refusal
 from refunds.domain.roles import OPS_LEAD
+from refunds.ledger.facts import accepted_now
 from refunds.models import Person
 
 SECOND_SIGNATURE_SECONDS = 259_200
@@ -150,11 +151,13 @@ def void_if_moved(case_id: int) -> bool:
     """End a waiting first signature whose evidence is no longer what it saw; True if it was."""
     now = timezone.now()
     with transaction.atomic():
+        account = Case.objects.select_related("payment").get(pk=case_id).account
+        accepted = accepted_now(account)
         case = Case.objects.select_for_update(of=("self",)).get(pk=case_id)
         ruling = rulings.waiting(case)
         if case.closed_at is not None or ruling is None:
             return False
-        if bytes(ruling.evidence_digest) == gather(case, now).digest:
+        if bytes(ruling.evidence_digest) == gather(case, now, accepted).digest:
             return False
         return rulings.void_waiting(case, "New evidence arrived after the first signature.")
 
@@ -180,7 +183,7 @@ def _in_force(
         locked=found.locked,
         order=found.order,
         payment=found.payment,
-        absence_id=found.gathered.absence_id,
+        absence=found.gathered.absence,
     )
 
 

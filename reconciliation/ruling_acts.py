@@ -8,6 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from reconciliation import remedies, rulings
+from reconciliation.absence import Absence
 from reconciliation.cases import close_by_people
 from reconciliation.choices import (
     ATTACH,
@@ -42,13 +43,13 @@ def carry_out(
     locked: Locked | None,
     order: Order | None,
     payment: Payment | None,
-    absence_id: int | None,
+    absence: Absence,
 ) -> None:
     """Do what was ruled; every row is locked by the caller, and the ruling is in force."""
     by = Actor(states.OPERATORS, _signers(ruling))
     if said.choice in EVENTS:
         assert locked is not None, "only a case about an operation offers these"
-        _move(locked, ruling, said, judged, by=by, absence_id=absence_id)
+        _move(locked, ruling, said, judged, by=by, absence=absence)
     elif said.choice == NOT_OURS and order is not None and not order.frozen:
         mark_frozen(order, frozen=True, by=by, reason=ruling.reason)
     elif said.choice == RESUME and locked is not None:
@@ -81,7 +82,7 @@ def _move(
     judged: Judged,
     *,
     by: Actor,
-    absence_id: int | None,
+    absence: Absence,
 ) -> None:
     operation = locked.operation
     record = _record(said, judged, operation)
@@ -89,7 +90,7 @@ def _move(
         assert record is not None, "the judge takes no refund without its record"
         book_happened(locked, record)
     elif said.choice == NOT_HAPPENED:
-        book_not_happened(locked, absence_id=absence_id, by=by)
+        book_not_happened(locked, absence_id=absence.evidence_id, by=by)
     else:
         assert record is not None, "the judge takes no figure without its record"
         assert judged.amount_minor is not None, "the judge says what counts"
@@ -103,17 +104,21 @@ def _move(
         )
     # An end by a ruling goes on being looked at: people can be wrong in good faith.
     later = timezone.now() + timedelta(seconds=settings.LIMITS.lookup_with_case_seconds)
+    detail: dict[str, object] = {
+        "ruling": ruling.pk,
+        "because": ruling.reason,
+        "ref": record.ref if record else None,
+    }
+    proved = said.choice == NOT_HAPPENED
+    if proved and absence.accepted:
+        detail["accepted"] = list(absence.accepted)
     transition(
         operation,
         EVENTS[said.choice],
         by=by,
         sets={"due_at": later, "lookup_applied": operation.lookup_started},
-        detail={
-            "ruling": ruling.pk,
-            "because": ruling.reason,
-            "ref": record.ref if record else None,
-        },
-        evidence_id=absence_id if said.choice == NOT_HAPPENED else None,
+        detail=detail,
+        evidence_id=absence.evidence_id if proved else None,
     )
 
 

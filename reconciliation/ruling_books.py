@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db.models import F
+from django.db.models import F, Q
 
 from reconciliation.booking import Booked, book_found
 from refunds.domain.errors import Refusal
@@ -75,8 +75,10 @@ def book_not_happened(locked: Locked, *, absence_id: int | None, by: Actor) -> N
     """What was held is given back; the finding that proves it settles the open attempts."""
     release(locked, by=by)
     if absence_id is not None:
-        Attempt.objects.filter(operation=locked.operation, settled_by_evidence=None).exclude(
-            outcome__in=["refused", "turned_away", "not_sent"]
+        Attempt.objects.filter(
+            Q(outcome=None) | Q(outcome="unanswered"),
+            operation=locked.operation,
+            settled_by_evidence=None,
         ).update(settled_by_evidence=absence_id)
 
 

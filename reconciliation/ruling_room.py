@@ -12,6 +12,7 @@ from reconciliation.consequences import Books, Plan, plan
 from reconciliation.models import Case
 from refunds.domain.fingerprint import digest
 from refunds.ledger import Locked, lock
+from refunds.ledger.facts import accepted_now
 from refunds.models import Operation, Order, Payment, ProviderRefund, Reservation
 
 
@@ -41,6 +42,7 @@ class Opened:
 def opened(case_id: int, now: datetime) -> Opened:
     """Lock the case and all it is about, and gather its evidence; raises Refusal case_closed."""
     about = Case.objects.select_related("payment").get(pk=case_id)
+    accepted = accepted_now(about.account)
     locked = lock(about.operation_id) if about.operation_id is not None else None
     order: Order | None = None
     payment: Payment | None = None
@@ -53,7 +55,7 @@ def opened(case_id: int, now: datetime) -> Opened:
     case = case_work.open_for_work(case_id)
     case.operation, case.payment = locked.operation if locked else None, payment
     return Opened(
-        case=case, order=order, payment=payment, locked=locked, gathered=gather(case, now)
+        case=case, order=order, payment=payment, locked=locked, gathered=gather(case, now, accepted)
     )
 
 
@@ -68,7 +70,7 @@ def seen(case: Case, now: datetime) -> Opened:
         order=payment.order if payment else None,
         payment=payment,
         locked=locked,
-        gathered=gather(case, now),
+        gathered=gather(case, now, accepted_now(case.account)),
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from reconciliation.models import Case, CaseEvent, Ruling
@@ -56,24 +58,53 @@ class Counts:
 
 
 def counts() -> Counts:
-    """All of them, in two queries."""
-    uncertain = Q(state__in=states.UNCERTAIN)
-    found = Operation.objects.filter(
-        state__in=[states.AWAITING_APPROVAL, *states.UNCERTAIN]
-    ).aggregate(
-        waiting=Count("pk", filter=Q(state=states.AWAITING_APPROVAL)),
-        stale=Count("pk", filter=Q(state=states.AWAITING_APPROVAL) & ~Q(stale_cause="")),
-        uncertain=Count("pk", filter=uncertain),
-        automatic=Count("pk", filter=uncertain & Q(~_OPEN_CASE)),
-        oldest_at=Min("unknown_since", filter=uncertain),
-    )
-    cases = Case.objects.filter(closed_at=None).aggregate(
-        cases=Count("pk", filter=~OWED),
-        second=Count("pk", filter=~OWED & Q(_SIGNED_ONCE)),
-        snoozed=Count("pk", filter=~OWED & ~Q(_SIGNED_ONCE) & _rests()),
-        owed=Count("pk", filter=OWED),
-    )
-    return Counts(**found, **cases)
+    """All of them, in one query."""
+    uncertain = sorted(states.UNCERTAIN)
+    values: dict[str, Any] = {
+        "uncertain": uncertain,
+        "waiting": states.AWAITING_APPROVAL,
+        "listed": [*uncertain, states.AWAITING_APPROVAL],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTS, values)
+        row = cursor.fetchone()
+    return Counts(**dict(zip(_COUNTED, row, strict=True)))
+
+
+_COUNTED = (
+    "waiting",
+    "stale",
+    "uncertain",
+    "automatic",
+    "oldest_at",
+    "cases",
+    "second",
+    "snoozed",
+    "owed",
+)
+_COUNTS = """
+SELECT ops.*, found.* FROM (
+  SELECT count(*) FILTER (WHERE o.state = %(waiting)s),
+    count(*) FILTER (WHERE o.state = %(waiting)s AND o.stale_cause <> ''),
+    count(*) FILTER (WHERE o.state = ANY (%(uncertain)s)),
+    count(*) FILTER (WHERE o.state = ANY (%(uncertain)s) AND NOT EXISTS (
+      SELECT 1 FROM review_case c WHERE c.operation_id = o.id AND c.closed_at IS NULL)),
+    min(o.unknown_since) FILTER (WHERE o.state = ANY (%(uncertain)s))
+  FROM operation o WHERE o.state = ANY (%(listed)s)
+) AS ops, (
+  SELECT count(*) FILTER (WHERE NOT owed),
+    count(*) FILTER (WHERE NOT owed AND signed_once),
+    count(*) FILTER (WHERE NOT owed AND NOT signed_once AND rests),
+    count(*) FILTER (WHERE owed)
+  FROM (
+    SELECT c.reasons = ARRAY['remedy']::varchar[] AS owed,
+      coalesce(c.snoozed_until > now(), false) AS rests,
+      EXISTS (SELECT 1 FROM case_ruling r WHERE r.case_id = c.id AND NOT EXISTS
+        (SELECT 1 FROM case_ruling_end e WHERE e.ruling_id = r.id)) AS signed_once
+    FROM review_case c WHERE c.closed_at IS NULL
+  ) AS each_case
+) AS found
+"""
 
 
 def _rests() -> Q:

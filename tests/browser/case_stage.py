@@ -11,7 +11,7 @@ from reconciliation import case_work, cases, reconciler
 from reconciliation.models import Case
 from refunds.models import Operation, Order, Payment
 from tests.browser.stage import Stage
-from tests.ledger.rulings import attached, looked, ruled, signed, told
+from tests.ledger.rulings import asked, attached, looked, ruled, signed, told
 
 
 class CaseStage:
@@ -42,6 +42,7 @@ class CaseStage:
             unknown_since=timezone.now() - timedelta(hours=1)
         )
         reconciler.look_up(operation.pk)
+        asked(operation)
         return self.case(name)
 
     def candidate(self, name: str, ref: str, amount_minor: int, found_minor: int) -> Case:

@@ -44,7 +44,14 @@ def unknown_with_case(
         unknown_since=timezone.now() - timedelta(hours=25)
     )
     reconciler.look_up(operation.pk)
-    return Case.objects.get(operation=operation)
+    return asked(operation)
+
+
+def asked(operation: Operation) -> Case:
+    """The case of an operation; where the machine has patience left, it is asked for now."""
+    if not Case.objects.filter(operation=operation, closed_at=None).exists():
+        opened(operation, "unresolved")
+    return Case.objects.get(operation=operation, closed_at=None)
 
 
 def quiet_is_over(operation: Operation) -> None:
