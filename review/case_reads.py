@@ -29,7 +29,8 @@ class Counts:
     `uncertain`: operations whose money may have moved; `oldest_at`: since when the oldest is
     unknown; `automatic`: those of them without a case; `cases`: open cases that somebody must find
     out about, of which `second` wait for a second signature and `snoozed` rest; `owed`: cases that
-    only ask how a customer gets the money.
+    only ask how a customer gets the money. `given_up`: messages that nobody tries any more, 200
+    at most.
     """
 
     waiting: int
@@ -41,6 +42,7 @@ class Counts:
     second: int
     snoozed: int
     owed: int
+    given_up: int
 
     @property
     def person(self) -> int:
@@ -81,9 +83,12 @@ _COUNTED = (
     "second",
     "snoozed",
     "owed",
+    "given_up",
 )
 _COUNTS = """
-SELECT ops.*, found.* FROM (
+SELECT ops.*, found.*, (
+  SELECT count(*) FROM (SELECT 1 FROM outbox_delivery WHERE state = 'given_up' LIMIT 200) AS some
+) FROM (
   SELECT count(*) FILTER (WHERE o.state = %(waiting)s),
     count(*) FILTER (WHERE o.state = %(waiting)s AND o.stale_cause <> ''),
     count(*) FILTER (WHERE o.state = ANY (%(uncertain)s)),

@@ -18,7 +18,6 @@ from review import (
     access,
     alarm_reads,
     case_reads,
-    delivery_reads,
     keys,
     people,
     preferences,
@@ -177,7 +176,7 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
             word="Deliveries",
             icon="k-notice",
             current=here in ("deliveries", "delivery_replay"),
-            count=delivery_reads.given_up_count() or None,
+            count=waits.given_up or None,
         ),
         *_admins(request, str(here)),
     ]

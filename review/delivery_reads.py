@@ -48,11 +48,6 @@ def told() -> Told:
     )
 
 
-def given_up_count() -> int:
-    """How many messages nobody tries any more, for the rail; at most 200."""
-    return Delivery.objects.filter(TABS["given_up"])[:_COUNT_MAX].count()
-
-
 def counts() -> dict[str, int]:
     """By tab; at most 200 of each."""
     return {tab: Delivery.objects.filter(where)[:_COUNT_MAX].count() for tab, where in TABS.items()}
