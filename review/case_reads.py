@@ -87,7 +87,7 @@ _COUNTED = (
 )
 _COUNTS = """
 SELECT ops.*, found.*, (
-  SELECT count(*) FROM (SELECT 1 FROM outbox_delivery WHERE state = 'given_up' LIMIT 200) AS some
+  SELECT count(*) FROM (SELECT 1 FROM outbox_delivery WHERE state = 'given_up' LIMIT 200) AS undelivered
 ) FROM (
   SELECT count(*) FILTER (WHERE o.state = %(waiting)s),
     count(*) FILTER (WHERE o.state = %(waiting)s AND o.stale_cause <> ''),
