@@ -57,6 +57,7 @@ app.conf.beat_schedule = {
     "expire proposals": {"task": "refunds.tasks.expire", "schedule": 60.0},
     "forget old drafts": {"task": "review.tasks.forget_drafts", "schedule": 3600.0},
     "compare with the witness": {"task": "refunds.tasks.check_witness", "schedule": 60.0},
+    "tend a quarantine": {"task": "reconciliation.tasks.tend_quarantine", "schedule": 30.0},
     "read the monitors": {"task": "reconciliation.tasks.read_monitors", "schedule": 60.0},
     "watch the monitors": {"task": "reconciliation.tasks.watch_monitors", "schedule": 60.0},
     "verify what changed": {"task": "reconciliation.tasks.verify_changes", "schedule": 300.0},

@@ -17,6 +17,7 @@ from reconciliation import (
     outbox_sending,
     outbox_watch,
     probes,
+    quarantine,
     reconciler,
     sweep,
     verifiers,
@@ -113,3 +114,8 @@ def tell() -> int:
 @shared_task
 def watch_time() -> int:
     return outbox_watch.watch(timezone.now())
+
+
+@shared_task
+def tend_quarantine() -> int:
+    return quarantine.tend(timezone.now())

@@ -87,6 +87,8 @@ def resend(operation_id: str) -> str:
 
 def _claim(operation: Operation, account: Account) -> tuple[Claim, float] | None:
     """The right to send with its deadline on the monotonic clock; None when it was refused."""
+    # A database that lost its tail permits nothing again: asked before the first claim on it (rule 3).
+    witness.check_new_connection()
     # S counts from before the commit (rule 7).
     deadline = time.monotonic() + settings.LIMITS.send_deadline_seconds
     try:

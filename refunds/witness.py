@@ -3,18 +3,24 @@
 Each process keeps one small record: the database's identity (system identifier, timeline) and the
 last event that permitted a send. If the database that answers is another one, has moved to another
 timeline, or does not know that event, rows that permitted sends may be lost, and every claim stops.
+Asked at start, every minute, and by each sender before its first claim on a new connection: a
+database is never exchanged under a connection that lives on.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import threading
+import weakref
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import Max
 
 from refunds.ledger.sending import begin_quarantine
 from refunds.models import Event, Quarantine
@@ -50,7 +56,11 @@ def _own() -> dict[str, Any]:
 def _write(record: dict[str, Any]) -> None:
     folder: Path = settings.WITNESS_DIR
     folder.mkdir(parents=True, exist_ok=True)
-    path, scratch = folder / f"{os.getpid()}.json", folder / f".{os.getpid()}.tmp"
+    # A record for each sender: one process, or one of its threads.
+    sender = str(os.getpid())
+    if threading.current_thread() is not threading.main_thread():
+        sender += f"-{threading.get_native_id()}"
+    path, scratch = folder / f"{sender}.json", folder / f".{sender}.tmp"
     scratch.write_text(json.dumps(record))
     scratch.replace(path)
 
@@ -59,19 +69,52 @@ def forget() -> None:
     """Drop every record, after people have lifted a quarantine: the present is the new start."""
     _identity_of_process.clear()
     for path in settings.WITNESS_DIR.glob("*.json"):
-        path.unlink()
+        path.unlink(missing_ok=True)
+
+
+_checked = threading.local()
+
+
+def check_new_connection() -> None:
+    """Compare the records with the database if this thread talks to it by a connection of which
+    that was not asked yet. What follows from a difference, the claim's own statement sees."""
+    connection.ensure_connection()
+    known = getattr(_checked, "connection", None)
+    if known is None or known() is not connection.connection:
+        _checked.connection = None
+        check()
+        _checked.connection = weakref.ref(connection.connection)
 
 
 def check() -> bool:
     """Compare every record with the database; True when they agree, else a quarantine begins."""
     now = identity()
+    troubles = []
     for path in sorted(settings.WITNESS_DIR.glob("*.json")):
         record = json.loads(path.read_text())
         trouble = _trouble(record, now)
         if trouble:
-            begin_quarantine(trouble, {"witness": record, "database": now})
-            return False
-    return True
+            at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            troubles.append((at, trouble, record))
+    if not troubles:
+        return True
+    at, trouble, record = min(troubles, key=lambda each: each[0])
+    known_until = _newest_event_before(at)
+    begin_quarantine(
+        trouble,
+        {"witness": record, "database": now, "known_until": known_until.isoformat()},
+    )
+    return False
+
+
+def _newest_event_before(at: datetime) -> datetime:
+    """Up to when the database knows what was done: what was sent after it may be lost.
+
+    No event of the lost span is left, and what came after a restore is younger than `at`.
+    """
+    day = timedelta(days=1)
+    known = Event.objects.filter(at__lt=at, at__gte=at - day).aggregate(newest=Max("at"))
+    return known["newest"] or at - day
 
 
 def _trouble(record: dict[str, Any], now: dict[str, str]) -> str:

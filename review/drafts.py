@@ -37,6 +37,7 @@ FORMS: Final[Mapping[str, tuple[str, ...]]] = {
     "stop": ("reason",),
     "pause": ("reason",),
     "acknowledge": ("note",),
+    "fact_propose": ("fact", "seconds", "scope", "days", "reason"),
     "agent_create": ("name", "owner"),
     "propose": ("payment", "amount", "reason_code", "reason_text", "ticket_ref", "asked_by"),
     "freeze": ("reason",),

@@ -58,6 +58,7 @@ STOP: Final = Act("stop", "stop all sending", (LEAD, OPS, OPS_LEAD, FINANCE, ADM
 PAUSE: Final = Act("pause", "pause an account", (OPS_LEAD,))
 START: Final = Act("start", "start sending again", (OPS_LEAD, ADMIN), step_up=True)
 ACCEPT_FACT: Final = Act("accept_fact", "accept a contract fact", (OPS_LEAD, ADMIN), step_up=True)
+LIFT: Final = Act("lift", "lift a quarantine", (OPS_LEAD, ADMIN), step_up=True)
 ACKNOWLEDGE: Final = Act("acknowledge", "acknowledge an alarm", (OPS, OPS_LEAD, ADMIN))
 ADMINISTER: Final = Act(
     "administer", "change agents, keys, people or roles", (ADMIN,), step_up=True
@@ -89,6 +90,7 @@ MATRIX: Final = (
     PAUSE,
     START,
     ACCEPT_FACT,
+    LIFT,
     ACKNOWLEDGE,
     ADMINISTER,
 )

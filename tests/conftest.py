@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 import pytest
+from django.conf import settings
 from django.core.cache import cache
 from django.core.management.commands import flush
 from django.db.backends.postgresql.operations import DatabaseOperations
 
-from refunds import doorbell, policies
+from refunds import doorbell, policies, witness
 from refunds.providers import registry
 from tests.cast import Cast, assemble
 from tests.provider_process import SandboxProcess
@@ -50,6 +51,19 @@ def _fresh_caches() -> Iterator[None]:
     yield
     cache.clear()
     policies.current.cache_clear()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_witness_of_this_process(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Several test processes have a database each; what one sent is not lost to another."""
+    settings.WITNESS_DIR = tmp_path_factory.mktemp("witness")
+
+
+@pytest.fixture(autouse=True)
+def _fresh_witness() -> Iterator[None]:
+    """A test begins with an empty database, which lost nothing."""
+    yield
+    witness.forget()
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ from django.utils import timezone  # noqa: E402
 from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 
 from reconciliation.monitors import run  # noqa: E402
+from refunds import witness  # noqa: E402
+from refunds.ledger.sending import begin_quarantine  # noqa: E402
 from tests.browser.case_stage import CaseStage  # noqa: E402
 from tests.browser.stage import Stage  # noqa: E402
 from tests.cast import PASSWORD, Cast, assemble  # noqa: E402
@@ -48,6 +50,7 @@ def installation() -> Iterator[tuple[str, Cast, SandboxProcess]]:
     runner = DiscoverRunner(verbosity=0, interactive=False)
     runner.setup_test_environment()
     databases = runner.setup_databases()
+    witness.forget()  # of an earlier run: this database has lost nothing
     port = urlsplit(os.environ["AFTERSEND_SANDBOX_URL"]).port or 0
     provider = SandboxProcess()
     provider.start(port)
@@ -148,6 +151,8 @@ def full_pages(stage: Stage) -> dict[str, tuple[str, str]]:
         "unknown": ("omar", "/unknown"),
         "sending": ("ines", "/sending"),
         "sending-lead": ("ben", "/sending"),
+        "sending-account": ("omar", "/sending/plain-main"),
+        "sending-accepting": ("ines", "/sending/stripe-main"),
         "alerts": ("omar", "/alerts"),
         "alerts-lead": ("ben", "/alerts"),
         "alerts-ended": ("omar", "/alerts?tab=ended"),
@@ -260,6 +265,7 @@ def main(out: Path, only: str = "") -> None:
         if not only or only.startswith("cases"):
             shoot_all(browser, base, "full", case_pages(stage), out, only)
         stage.failing()
+        begin_quarantine("The database does not know a send that it permitted.", {})
         run.read_all({}, timezone.now())
         failing = {
             "alerts": ("omar", "/alerts"),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciliation.monitors import machinery, money, traffic, waiting
+from reconciliation.monitors import machinery, money, notices, traffic, waiting
 from reconciliation.monitors.reading import Reading
 
 
@@ -225,6 +225,36 @@ MONITORS: Final = (
         why="rule 7: overload",
         act="Fewer children per money worker, or more machines.",
         read=traffic.deadline_missed,
+    ),
+    Monitor(
+        name="notices_refused",
+        says="Notices come in with a wrong signature or time.",
+        warn=5,
+        page=50,
+        unit="in 5 min",
+        why="an attack, or a secret that was rotated at one end only",
+        act="Compare the account's webhook secret with the provider's. Nothing of it was stored.",
+        read=notices.refused,
+    ),
+    Monitor(
+        name="notices_waiting",
+        says="A notice is stored and not applied.",
+        warn=10 * MINUTE,
+        page=2 * HOUR,
+        unit="s",
+        why="rule 27: parked, never forgotten",
+        act="Look at the lookup workers. Lists and lookups find the same without notices.",
+        read=notices.backlog,
+    ),
+    Monitor(
+        name="notices_silent",
+        says="Refunds succeed at an account, and it tells us nothing any more.",
+        warn=6 * HOUR,
+        page=24 * HOUR,
+        unit="s",
+        why="the subscription was switched off",
+        act="Switch it on again at the provider. Nothing is lost: lists and lookups go on.",
+        read=notices.silence,
     ),
     Monitor(
         name="own_acts_refused",

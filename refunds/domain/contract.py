@@ -9,7 +9,7 @@ never the kind of key, its window or the marker (rules 42 and 43). Durations are
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -27,14 +27,30 @@ _NOTICES: Final = ("none", "hint", "proof")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One duration in seconds with how we know it; None is *unknown*."""
+    """One duration in seconds with how we know it; None is *unknown*.
+
+    `on` is the day (ISO 8601) on which the source was read or the figure measured.
+    """
 
     seconds: int | None
     basis: Basis
     source: str
+    on: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How we know what is no duration: kinds of keys, lookups and notices; `on` as in `Fact`."""
+
+    basis: Basis
+    source: str
+    on: str = ""
 
 
 UNKNOWN_FACT = Fact(None, "unknown", "not stated by the provider")
+UNKNOWN_SOURCE = Source("unknown", "not stated by the provider")
+# When and where a fact was read is no part of it: reading the same again changes no hash.
+_BESIDE = frozenset({"on", "terms"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +76,7 @@ class ProviderContract:
     lookup_schedule: tuple[int, ...] = (3, 10, 30, 60, 120, 300, 900, 3600)
     lookups_per_second: int = 5
     lookups_burst: int = 10
+    terms: Source = field(default=UNKNOWN_SOURCE, compare=False)
 
     def hash(self) -> bytes:
         """SHA-256 of every fact; stored with each attempt made under it."""
@@ -77,7 +94,7 @@ class ProviderContract:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in value.items() if key not in _BESIDE}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
@@ -112,14 +113,38 @@ def begin_quarantine(reason: str, detail: dict[str, Any]) -> Quarantine:
         return existing or Quarantine.objects.create(reason=reason, detail=detail)
 
 
+def open_quarantine() -> Quarantine | None:
+    """The quarantine that stops every claim now, if there is one."""
+    return Quarantine.objects.filter(lifted_at=None).first()
+
+
+def ask_to_lift(*, by: str, by_hand: Sequence[str]) -> Quarantine:
+    """Store that one person asks to lift it, and which accounts they compared by hand.
+
+    Asking anew takes the place of what was asked before. Raises Refusal when there is none.
+    """
+    with transaction.atomic():
+        quarantine = Quarantine.objects.select_for_update().filter(lifted_at=None).first()
+        if quarantine is None:
+            raise _no_quarantine()
+        quarantine.asked_by, quarantine.asked_at = by, timezone.now()
+        quarantine.by_hand = sorted(by_hand)
+        quarantine.save(update_fields=["asked_by", "asked_at", "by_hand"])
+        return quarantine
+
+
+def _no_quarantine() -> Refusal:
+    return Refusal(
+        "no_quarantine", "There is no quarantine.", status=409, what_to_do="Nothing to do."
+    )
+
+
 def lift_quarantine(*, by: str, with_: str) -> None:
     """Lift the quarantine; two different people. Raises Refusal otherwise."""
     with transaction.atomic():
         quarantine = Quarantine.objects.select_for_update().filter(lifted_at=None).first()
         if quarantine is None:
-            raise Refusal(
-                "no_quarantine", "There is no quarantine.", status=409, what_to_do="Nothing to do."
-            )
+            raise _no_quarantine()
         if not by or not with_ or by == with_:
             raise Refusal(
                 "two_people_needed",

@@ -55,11 +55,19 @@ class SendingStop(models.Model):
 
 
 class Quarantine(models.Model):
-    """The database may have lost its tail (rule 3): no claim until it is lifted by two people."""
+    """The database may have lost its tail (rule 3): no claim until it is lifted by two people.
+
+    `detail` says what was noticed: `known_until` is when the newest event before the loss was
+    written. One person asks to lift it (`asked_by`, `asked_at`), having compared the accounts of
+    `by_hand` with the provider; another one lifts it.
+    """
 
     reason = models.CharField(max_length=500)
     detail = models.JSONField(default=dict)
     began_at = models.DateTimeField(db_default=Now())
+    by_hand = models.JSONField(db_default=models.Value([], output_field=models.JSONField()))
+    asked_by = models.CharField(max_length=160, blank=True, db_default="")
+    asked_at = models.DateTimeField(null=True)
     lifted_by = models.CharField(max_length=160, blank=True)
     lifted_with = models.CharField(max_length=160, blank=True)
     lifted_at = models.DateTimeField(null=True)

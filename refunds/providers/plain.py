@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from refunds.domain.contract import Fact, ProviderContract
+from refunds.domain.contract import Fact, ProviderContract, Source
 from refunds.domain.effects import REFUND_CREATE
 from refunds.domain.fingerprint import canonical
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer, RefundRecord
@@ -258,10 +258,13 @@ def _dispute(table: Any) -> ListedDispute:
     )
 
 
+MEASURED_ON = "2026-11-29"
+
+
 def _seconds(value: int | None) -> Fact:
     if value is None:
         return Fact(None, "unknown", "the sandbox keeps this to itself for this account")
-    return Fact(value, "measured", "sandbox profile of this account")
+    return Fact(value, "measured", "sandbox profile of this account", MEASURED_ON)
 
 
 def _contract(name: str, **facts: Any) -> ProviderContract:
@@ -281,6 +284,7 @@ def _contract(name: str, **facts: Any) -> ProviderContract:
         "lookup_schedule": (1, 2, 4, 8, 15, 30),
         "lookups_per_second": 100,
         "lookups_burst": 200,
+        "terms": Source("measured", "sandbox profile of this account", MEASURED_ON),
     }
     return ProviderContract(name=name, **(defaults | facts))
 

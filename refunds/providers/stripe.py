@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from refunds.domain.contract import Fact, ProviderContract
+from refunds.domain.contract import Fact, ProviderContract, Source
 from refunds.domain.effects import REFUND_CREATE
 from refunds.domain.errors import Refusal
 from refunds.domain.money import exponent
@@ -49,7 +49,12 @@ LIVE_URL = "https://api.stripe.com"
 CONTRACT = ProviderContract(
     name="stripe",
     keys="window",
-    key_window=Fact(86_400, "documented", "docs.stripe.com/api/idempotent_requests"),
+    key_window=Fact(86_400, "documented", "docs.stripe.com/api/idempotent_requests", "2026-11-29"),
+    terms=Source(
+        "documented",
+        "docs.stripe.com/api/idempotent_requests, /api/refunds/list, /webhooks",
+        "2026-11-29",
+    ),
     rejections_stored=True,
     lookup="now",
     # GET /v1/refunds and /v1/disputes take created[gte] (docs.stripe.com/api/refunds/list).

@@ -18,7 +18,7 @@ from refunds.ledger import sending as verbs
 from refunds.providers import registry
 from refunds.queries import pages
 from refunds.text import check_text
-from review import access, intent, roles
+from review import access, intent, quarantine_page, roles
 from review.access import Viewer
 from review.intent import Hidden, Pressed
 from review.presenters.sentences import what_may_be_done
@@ -56,7 +56,7 @@ def _page(request: HttpRequest, pressed: Pressed | None, *, about: str = "") -> 
     context: dict[str, Any] = {
         "clock": who.clock,
         "stop": stop,
-        "quarantine": next((each for each in halts if each.kind == "quarantine"), None),
+        "quarantine": quarantine_page.standing(who),
         "rows": [_row(name, halts, waiting, who) for name in sorted(registry.accounts())],
         "waiting": sum(count for count, _ in waiting.values()),
         "stop_form": _drawn(stop),
@@ -111,7 +111,7 @@ def stop(request: HttpRequest) -> HttpResponse:
         stopped = verbs.stop_everything(by=who.person.username, reason=_reason(request))
         return {"act": "stop", "stop": stopped.pk, "by": stopped.stopped_by}
 
-    return _press(request, "stop", "sending", act)
+    return press(request, "stop", "sending", act)
 
 
 @require_POST
@@ -123,7 +123,7 @@ def start(request: HttpRequest) -> HttpResponse:
         verbs.start_again(by=who.person.username)
         return {"act": "start"}
 
-    return _press(request, "start", "sending", act)
+    return press(request, "start", "sending", act)
 
 
 @require_POST
@@ -138,7 +138,7 @@ def pause(request: HttpRequest, account: str) -> HttpResponse:
             raise _moved(account)
         return {"act": "pause", "account": account}
 
-    return _press(request, "pause", account, act)
+    return press(request, "pause", account, act)
 
 
 @require_POST
@@ -157,12 +157,13 @@ def resume(request: HttpRequest, account: str) -> HttpResponse:
         )
         return {"act": "resume", "account": account}
 
-    return _press(request, "resume", account, act)
+    return press(request, "resume", account, act)
 
 
-def _press(
+def press(
     request: HttpRequest, form: str, about: str, act: Callable[[Hidden], dict[str, Any]]
 ) -> HttpResponse:
+    """Press a form of this page, and show the page with what it led to."""
     pressed = intent.press(request, form=form, object_ref=about, act=act)
     if pressed.row is not None and not pressed.repeated:
         done = reverse("sending", query={"done": pressed.row.pk})

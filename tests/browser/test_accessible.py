@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from refunds.ledger.sending import begin_quarantine
 from tests.browser.looking import NARROW, WIDE, look
 from tests.browser.stage import Stage
 from tests.browser.visitor import Visitors
@@ -70,6 +71,26 @@ def test_full_pages(visitors: Visitors, stage: Stage, width: int) -> None:
     }.items():
         page.goto(f"/operations/{ids[name]}")
         look(page, subject)
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_alerts_accounts_and_a_quarantine(visitors: Visitors, stage: Stage, width: int) -> None:
+    stage.uncertain()
+    stage.alarms()
+    begin_quarantine("The database does not know a send that it permitted.", {})
+    page = visitors.sign_in("ines", width=width)
+    for url, subject in {
+        "/alerts": "Nobody has it",
+        "/alerts?tab=ended": "could not tell",
+        "/alerts?tab=watched": "They compare, stop an account, and never repair",
+        "/sending": "were not listed to the end after the quarantine began",
+        "/sending/plain-main": "How it answers",
+        "/sending/stripe-main": "one refund can be paid twice",
+    }.items():
+        page.goto(url)
+        look(page, subject)
+    page.locator("summary", has_text="Propose a figure").click()
+    look(page, "nothing changes until another ops lead or admin")
 
 
 def test_failing_pages(visitors: Visitors, stage: Stage) -> None:

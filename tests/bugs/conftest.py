@@ -116,6 +116,7 @@ def _borrowed(
     finally:
         for each in taken:
             if each.idle:
+                each.forget()
                 spare.append(each)
             else:
                 each.end()

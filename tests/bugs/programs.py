@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,6 +43,7 @@ class Program:
     """One running `tests.bugs.program`; `tell` and `hear` are the two halves of `ask`."""
 
     def __init__(self, run_dir: Path, **more: str) -> None:
+        self._witness = run_dir / "witness"
         self._running = subprocess.Popen(
             [sys.executable, "-m", "tests.bugs.program"],
             cwd=ROOT,
@@ -51,6 +53,10 @@ class Program:
             text=True,
         )
         self._answers_due = 0
+
+    def forget(self) -> None:
+        """The next test begins with an empty database, which lost nothing."""
+        shutil.rmtree(self._witness, ignore_errors=True)
 
     @property
     def idle(self) -> bool:

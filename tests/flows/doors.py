@@ -150,6 +150,9 @@ DOORS: Final[dict[str, Door]] = {
     "approvals": _page("/approvals", READERS),
     "unknown": _page("/unknown", READERS),
     "sending": _page("/sending", READERS),
+    "sending/<slug:account>": Door(
+        path="/sending/plain-main", get=200, sees=READERS, missing="/sending/nothing"
+    ),
     "alerts": _page("/alerts", READERS),
     "deliveries": _page("/deliveries", READERS),
     "orders": _page("/orders", READERS),
@@ -266,6 +269,20 @@ DOORS: Final[dict[str, Door]] = {
     "sending/<slug:account>/resume": _press(
         "/sending/plain-main/resume", OPS_LEAD, ADMIN, missing="/sending/nothing/resume"
     ),
+    "sending/<slug:account>/accept": _press(
+        "/sending/stripe-main/accept", OPS_LEAD, ADMIN, missing="/sending/nothing/accept"
+    ),
+    **{
+        f"sending/facts/<int:fact_id>/{act}": _press(
+            f"/sending/facts/{{fact}}/{act}",
+            OPS_LEAD,
+            ADMIN,
+            missing=f"/sending/facts/999999/{act}",
+        )
+        for act in ("confirm", "withdraw")
+    },
+    "sending/quarantine/ask": _press("/sending/quarantine/ask", OPS_LEAD, ADMIN),
+    "sending/quarantine/lift": _press("/sending/quarantine/lift", OPS_LEAD, ADMIN),
     "alerts/<int:alarm_id>/acknowledge": _press(
         "/alerts/{alarm}/acknowledge",
         OPS,

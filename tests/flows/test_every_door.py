@@ -23,6 +23,7 @@ from tests.flows.console import signed_in, text
 from tests.flows.doors import DOORS, PEOPLE, Door
 from tests.flows.factors import only_factor, signed_in_twice, with_app
 from tests.flows.test_console_alerts import fire
+from tests.flows.test_console_providers import proposed_fact
 
 pytestmark = pytest.mark.django_db
 # What may be written: the reader's own session, that a refused act was tried, and how many notices
@@ -73,6 +74,7 @@ def parts(cast: Cast) -> dict[str, object]:
         "change": change.pk,
         "agent": cast.echo.pk,
         "alarm": fire().pk,
+        "fact": proposed_fact(cast.olga).pk,
         "key": mint(cast.echo, scopes=["refund:read"])[0].prefix,
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -192,6 +193,8 @@ class Troupe:
         for actor in self._actors.values():
             actor.kill()
         self._actors.clear()
+        # The next test begins with an empty database, which lost nothing.
+        shutil.rmtree(self.witness, ignore_errors=True)
 
     def end(self) -> None:
         self.dismiss()

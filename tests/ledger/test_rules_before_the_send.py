@@ -11,10 +11,11 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
-from reconciliation import reconciler
+from reconciliation import quarantine, reconciler
 from refunds import dispatch, withdrawal, witness
 from refunds.domain import fingerprint, states
 from refunds.domain.errors import Refusal
@@ -37,6 +38,7 @@ from tests.ledger.stage import (
     several,
     somebody_waits_for_a_lock,
 )
+from tests.outside.steps import tick
 from tests.provider_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -238,6 +240,10 @@ def test_rule_03_a_database_that_may_have_lost_its_tail_sends_nothing_until_two_
         lift_quarantine(by="olga", with_="olga")
     assert alone.value.code == "two_people_needed"
     assert dispatch.send(str(operation.pk)) == "waiting"
+    with pytest.raises(CommandError, match="of plain-main since .* were not listed to the end"):
+        call_command("lift_quarantine", by="olga", with_="adam")
+    quarantine.tend(timezone.now())
+    tick()
     call_command("lift_quarantine", by="olga", with_="adam")
     assert witness.check()
     assert dispatch.send(str(operation.pk)) == "confirmed"

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from reconciliation.cases import open_case
-from reconciliation.models import Case
+from reconciliation.models import Case, Notice, NoticeRefused
 from reconciliation.monitors import machinery, waiting
 from reconciliation.monitors.table import MONITORS
 from refunds.ledger import external, lock, sending
@@ -279,6 +279,71 @@ def test_a_complete_list_that_did_not_show_what_existed_measures_the_lag(
     evidence(operation, "lookup", seconds_ago=50 - lag)
     _booked(operation, created_seconds_ago=50)
     assert fires("lookup_lag") == wanted
+
+
+def test_forged_notices_fire_by_their_number(cast: Cast) -> None:
+    now = timezone.now()
+    NoticeRefused.objects.create(
+        provider_account="plain-main", reason="too_large", minute=now, count=99
+    )
+    NoticeRefused.objects.create(
+        provider_account="plain-main", reason="forged", minute=now - timedelta(minutes=7), count=99
+    )
+    for count, wanted in ((5, {}), (6, {"plain-main": "warn"}), (51, {"plain-main": "page"})):
+        NoticeRefused.objects.update_or_create(
+            provider_account="plain-main", reason="forged", minute=now, defaults={"count": count}
+        )
+        assert fires("notices_refused") == wanted
+
+
+def _noticed(*, seconds_ago: float, event_id: str, applied: bool) -> None:
+    at = timezone.now() - timedelta(seconds=seconds_ago)
+    Notice.objects.create(
+        provider_account="plain-main",
+        event_id=event_id,
+        kind="refund.updated",
+        verdict="genuine",
+        body=b"",
+        digest=b"",
+        facts={},
+        signed_at=at,
+        arrived_at=at,
+        stored_at=at,
+        applied_at=at if applied else None,
+        due_at=None if applied else at,
+    )
+
+
+def test_a_notice_that_is_not_applied_fires_by_its_age(cast: Cast) -> None:
+    _noticed(seconds_ago=5 * HOUR, event_id="a", applied=True)
+    _noticed(seconds_ago=500, event_id="b", applied=False)
+    assert fires("notices_waiting") == {}
+    _noticed(seconds_ago=700, event_id="c", applied=False)
+    assert fires("notices_waiting") == {"plain-main": "warn"}
+
+
+def _succeeded(cast: Cast, seconds_ago: float, account: str = "plain-main") -> None:
+    operation = in_state(cast, "succeeded", seconds_ago=seconds_ago, account=account)
+    with guards_aside():
+        operation.events.filter(seq=2).update(
+            event="found_succeeded",
+            from_state="unknown",
+            to_state="succeeded",
+            actor_kind="reconciler",
+            at=timezone.now() - timedelta(seconds=seconds_ago),
+        )
+
+
+def test_an_account_that_tells_nothing_while_its_refunds_succeed_is_silent(cast: Cast) -> None:
+    _succeeded(cast, 60)
+    _succeeded(cast, 7 * HOUR, "plain-blind")  # it never sends any
+    assert fires("notices_silent") == {}
+    _succeeded(cast, 7 * HOUR)
+    assert fires("notices_silent") == {"plain-main": "warn"}
+    _succeeded(cast, 24.5 * HOUR)
+    assert fires("notices_silent") == {"plain-main": "page"}
+    _noticed(seconds_ago=HOUR, event_id="a", applied=True)
+    assert fires("notices_silent") == {}
 
 
 def test_somebody_who_keeps_deciding_about_their_own_is_told_of(cast: Cast) -> None:
