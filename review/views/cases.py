@@ -13,9 +13,10 @@ from django.views.decorators.http import require_GET, require_POST
 
 from reconciliation import case_work, statements
 from reconciliation.models import Case, CaseStatement
+from refunds.domain.errors import Refusal
 from refunds.models import Person
 from refunds.queries import pages
-from review import access, case_panel, case_reads, facts, intent, roles
+from review import access, case_panel, case_reads, drafts, facts, intent, roles
 from review.intent import Hidden, Pressed
 from review.paging import whole
 from review.presenters import rows
@@ -52,6 +53,8 @@ def answer(request: HttpRequest, case_id: int, pressed: Pressed) -> HttpResponse
     """Where a press of a case's form leads: the page it stood on, with what became of it."""
     found = case_reads.one(case_id)
     assert found is not None, "a case is never deleted"
+    if pressed.refusal is not None:
+        _keep_text(request)
     if pressed.row is not None and not pressed.repeated:
         query = urlencode({"done": pressed.row.pk})
         return HttpResponseRedirect(f"{address(found)}?{query}#result", status=303)
@@ -60,6 +63,14 @@ def answer(request: HttpRequest, case_id: int, pressed: Pressed) -> HttpResponse
     about = pages.operation(found.operation_id)
     assert about is not None, "an operation is never deleted"
     return operation_page.page(request, about, pressed)
+
+
+def _keep_text(request: HttpRequest) -> None:
+    """A refused press leaves its text as a draft: the form may not stand on the page any more."""
+    try:
+        drafts.save(request.POST.dict(), access.viewer(request).person.pk)
+    except Refusal:
+        return  # it is the text itself that may not be stored; the page still shows it
 
 
 def address(found: Case) -> str:

@@ -58,6 +58,7 @@ def test_two_people_resolve_at_once_and_the_second_keeps_the_text(
     expect(omar.locator("#result")).to_contain_text("not yet in force")
     _record(ines)
     expect(ines.locator("#result")).to_contain_text("omar signed first")
+    expect(ines.locator("#result")).to_contain_text(f"kept as a draft: “{REASON}”")
     expect(ines.locator("#ruling")).to_contain_text("The refund happened, says omar")
     assert Ruling.objects.count() == 1
     assert _state(case) == states.UNKNOWN

@@ -18,7 +18,7 @@ from refunds import dispatch
 from refunds.domain import states
 from refunds.ledger import lock
 from refunds.models import Evidence, Operation, Order, Payment
-from review.models import Intent, RefusedAct
+from review.models import Draft, Intent, RefusedAct
 from tests import build
 from tests.cast import Cast
 from tests.flows.console import form_on, has_form, signed_in, text
@@ -237,6 +237,8 @@ def test_the_second_of_two_people_keeps_the_text_and_sees_who_was_first(
     late = ines.post(url, drawn | mine)
     assert late.status_code == 409
     assert "omar signed first" in text(late)
+    assert mine["reason"] in text(late)
+    assert Draft.objects.get(person=cast.ines, form="resolve").fields["reason"] == mine["reason"]
     assert Ruling.objects.count() == 1
 
 
