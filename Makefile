@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test test-api check walkthrough model-check red kill-each bad-agent notices test-browser clean
+.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each bad-agent notices test-browser clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -44,6 +44,9 @@ walkthrough: $(TO_TEST)  ## a support afternoon with lost answers and killed wor
 
 model-check: $(TO_TEST)  ## decide against its restatement, every situation; ATTEMPTS=2 or 3
 	@$(IN_VENV) -m tests.model.check
+
+mutants: $(TO_TEST)  ## change what decides, one line at a time, and see the tests notice; EVERY=n for a sample
+	@$(IN_VENV) -m tests.mutants
 
 red: $(TO_TEST)  ## break guard after guard and see the tests notice
 	@$(IN_VENV) -m tests.red

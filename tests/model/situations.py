@@ -58,6 +58,7 @@ PROMISES = (
     Promise("forever, no lookup", keys="forever", keeps_refusals=True, looks=False, flight=_D),
     _WINDOW._replace(name="window, lookup, bounded"),
     _WINDOW._replace(name="window, refusals not kept", keeps_refusals=False),
+    _WINDOW._replace(name="window, long flight", flight=500_000),
     _WINDOW._replace(name="window, lookup, unbounded", flight=None, idle=None),
     _WINDOW._replace(name="window, lookup, pausable", idle=None),
     _WINDOW._replace(name="window, not-after", flight=0, idle=0),

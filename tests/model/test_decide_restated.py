@@ -62,6 +62,7 @@ ROWS: dict[str, tuple[bool, str, bool]] = {
     "forever, lookup, nothing else": (True, "always", False),
     "forever, no lookup": (False, "always", False),
     "window, lookup, bounded": (True, "in the window, and after the quiet period", True),
+    "window, long flight": (True, "in the window, and after the quiet period", True),
     "window, refusals not kept": (True, "in the window, and after the quiet period", True),
     "window, lookup, unbounded": (True, "never", False),
     "window, lookup, pausable": (True, "in the window, and after the quiet period", True),
