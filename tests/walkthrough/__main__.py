@@ -25,7 +25,7 @@ from typing import Any
 import httpx
 
 from tests.audit_book import FAULTS, audit, is_clean
-from tests.walkthrough import queues, steps
+from tests.walkthrough import finding, queues, steps
 from tests.walkthrough.installation import Installation
 from tests.walkthrough.programs import wait_until
 from tests.walkthrough.walk import NotAsTold, Step, Walk
@@ -43,6 +43,14 @@ STEPS: dict[str, Callable[[Walk, Step], None]] = {
         queues.h_credential_revoked,
         queues.i_provider_down,
         queues.j_over_refund_race,
+        finding.k_lookup_lags,
+        finding.l_absent_in_time,
+        finding.m_late_landing,
+        finding.n_key_window_ends,
+        finding.o_a_strangers_equal_refund,
+        finding.p_notice_before_the_answer,
+        finding.q_outside_refund_is_seen,
+        finding.r_taken_back_after_days,
     )
 }
 # BREAK -> the count in which the auditor must find it.

@@ -11,7 +11,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,6 +29,7 @@ GUARDIAN_SECONDS_MAX = 15
 LIMITS: dict[str, Any] = {
     "send_delay_seconds": 0,
     "call_total_seconds": 4,
+    "skew_seconds": 1,  # every program reads the clock of one machine
     "lease_seconds": 7,
     "waiting_seconds": 1,
     "not_sent_backoff_seconds": [1],
@@ -77,6 +80,19 @@ class Installation:
     def lookups(self) -> Program:
         """The worker that finds out."""
         return self.programs["worker-lookups"]
+
+    @property
+    def skew_seconds(self) -> int:
+        """By how much this installation's clocks may differ."""
+        return int(LIMITS["skew_seconds"])
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """Nothing of it runs while the block does; servers and provider go on."""
+        with ExitStack() as all_of_them:
+            for program in self.programs.values():
+                all_of_them.enter_context(program.asleep())
+            yield
 
     def __enter__(self) -> Self:
         self._launch_guardian()

@@ -57,6 +57,15 @@ class Trail:
         )
         return [reason for row in found for reason in row["reasons"]]
 
+    def verdicts(self, operation_id: str) -> list[str]:
+        """What each lookup of it said, oldest first."""
+        found = self.rows(
+            "SELECT facts ->> 'verdict' AS verdict FROM evidence WHERE operation_id = %s"
+            " AND kind = 'lookup' ORDER BY lookup_no",
+            operation_id,
+        )
+        return [row["verdict"] for row in found]
+
     def pause(self, account: str) -> str:
         """Why an account's sending is paused; empty while it is not."""
         [row] = self.rows("SELECT pause_kind FROM provider_account WHERE name = %s", account)

@@ -14,6 +14,7 @@ from tests.drive_console import AgentDoor, Console, Refused, captured
 from tests.page import Page
 from tests.provider_process import ROOT, SandboxProcess
 from tests.walkthrough.installation import Installation
+from tests.walkthrough.moved_clock import let_it_be_longer_ago
 from tests.walkthrough.programs import Killed
 from tests.walkthrough.trail import Trail
 
@@ -166,6 +167,17 @@ class Walk:
             for call in self.provider.calls()
             if call["on"] == "create" and call["marker"] == operation_id
         ]
+
+    def time_passes(self, seconds: float) -> None:
+        """Both sides' clocks move on, while nothing of ours runs."""
+        with self.here.asleep():
+            self.provider.advance(seconds)
+            let_it_be_longer_ago(self.here.database, seconds)
+
+    def hear_notices_of(self, account: str) -> None:
+        """From now on the provider sends this account's notices to the installation."""
+        url = f"{self.here.address}/webhooks/{account}"
+        self.provider.configure(account, webhook_url=url)
 
     def senders(self) -> list[Sender]:
         """Two processes that send what they are told, started at the first call."""
