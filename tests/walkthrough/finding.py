@@ -152,7 +152,8 @@ def p_notice_before_the_answer(walk: Walk, step: Step) -> None:
     stored = walk.trail.rows(
         "SELECT count(*) AS n FROM notice WHERE provider_account = %s", account
     )
-    require(stored[0]["n"] >= 1, "no notice was stored")
+    sent = walk.provider.control("GET", "/notices")["notices"]
+    require(stored[0]["n"] >= 1, f"no notice was stored; the provider's are {sent}")
     require(len(walk.sends(step.operation_id)) == 1, "it was sent twice")
 
 

@@ -177,7 +177,7 @@ class Walk:
     def hear_notices_of(self, account: str) -> None:
         """From now on the provider sends this account's notices to the installation."""
         url = f"{self.here.address}/webhooks/{account}"
-        self.provider.configure(account, webhook_url=url)
+        self.provider.configure(account, webhook_url=url, notices=True)
 
     def senders(self) -> list[Sender]:
         """Two processes that send what they are told, started at the first call."""
