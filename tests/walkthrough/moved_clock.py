@@ -16,15 +16,21 @@ WHERE c.table_schema = 'public' AND t.table_type = 'BASE TABLE'
 GROUP BY c.table_name"""
 
 
-def let_it_be_longer_ago(database: str, seconds: float) -> None:
+def let_it_be_longer_ago(database: str, seconds: float) -> bool:
     """Every instant the database holds moves into the past: what lay ahead comes nearer.
 
-    The guards are set aside for it, which only a superuser can do; nothing else changes.
+    The guards are set aside for it, which only a superuser can do; nothing else changes. False,
+    and nothing has moved, where somebody holds a row.
     """
-    with psycopg.connect(database) as connection:
-        connection.execute("SET LOCAL session_replication_role = replica")
-        for table, columns in connection.execute(_COLUMNS, [list(_EXCEPT)]).fetchall():
-            sets = ", ".join(
-                f'"{name}" = "{name}" - %(by)s * interval \'1 second\'' for name in columns
-            )
-            connection.execute(f'UPDATE "{table}" SET {sets}'.encode(), {"by": seconds})
+    try:
+        with psycopg.connect(database) as connection:
+            connection.execute("SET LOCAL session_replication_role = replica")
+            connection.execute("SET LOCAL lock_timeout = '200ms'")
+            for table, columns in connection.execute(_COLUMNS, [list(_EXCEPT)]).fetchall():
+                sets = ", ".join(
+                    f'"{name}" = "{name}" - %(by)s * interval \'1 second\'' for name in columns
+                )
+                connection.execute(f'UPDATE "{table}" SET {sets}'.encode(), {"by": seconds})
+    except psycopg.errors.LockNotAvailable:
+        return False
+    return True

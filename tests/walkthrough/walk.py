@@ -15,7 +15,7 @@ from tests.page import Page
 from tests.provider_process import ROOT, SandboxProcess
 from tests.walkthrough.installation import Installation
 from tests.walkthrough.moved_clock import let_it_be_longer_ago
-from tests.walkthrough.programs import Killed
+from tests.walkthrough.programs import Killed, wait_until
 from tests.walkthrough.trail import Trail
 
 SCREEN_CHARACTERS_MAX = 400
@@ -170,9 +170,16 @@ class Walk:
 
     def time_passes(self, seconds: float) -> None:
         """Both sides' clocks move on, while nothing of ours runs."""
-        with self.here.asleep():
-            self.provider.advance(seconds)
-            let_it_be_longer_ago(self.here.database, seconds)
+
+        def moved() -> bool:
+            # Whoever was put to sleep in the middle of a transaction keeps its locks.
+            with self.here.asleep():
+                if not let_it_be_longer_ago(self.here.database, seconds):
+                    return False
+                self.provider.advance(seconds)
+                return True
+
+        wait_until(moved, what="an instant in which nobody holds a row")
 
     def hear_notices_of(self, account: str) -> None:
         """From now on the provider sends this account's notices to the installation."""
