@@ -101,7 +101,7 @@ def n_key_window_ends(walk: Walk, step: Step) -> None:
         len(walk.sends(step.operation_id)) == 1, "it was sent again under a key of doubtful life"
     )
     walk.provider.clear_faults()
-    walk.time_passes(3700)  # with a case it is looked up hourly
+    walk.time_passes(4100)  # with a case it is looked up about hourly
     walk.trail.wait_for(step.operation_id, "failed", seconds=30)
     require(not walk.refunds(step.operation_id), "a refund that never arrived is in the book")
     require(not walk.trail.open_reasons(step.operation_id), "the case is still open")
