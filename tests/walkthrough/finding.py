@@ -10,6 +10,8 @@ from tests.walkthrough.walk import Order, Step, Walk, require, require_no_promis
 DAY_SECONDS = 86_400
 # The sandbox's own figures for its plain accounts: D and V of the contract.
 FLIGHT_SECONDS, LAG_SECONDS = 2, 1
+# Whether an account's lists are due is asked every minute; then they are read.
+SWEEP_SECONDS_MAX = 90
 
 
 def _unanswered(walk: Walk, step: Step, account: str, fault: str, **options: Any) -> Order:
@@ -171,7 +173,7 @@ def q_outside_refund_is_seen(walk: Walk, step: Step) -> None:
         )
         return found == [{"refunded_minor": 3000}] or None
 
-    wait_until(counted, seconds=30, what="the outside refund of 30.00, counted")
+    wait_until(counted, seconds=SWEEP_SECONDS_MAX, what="the outside refund of 30.00, counted")
     [case] = walk.trail.rows(
         "SELECT c.reasons, p.halted FROM review_case c JOIN payment p ON p.id = c.payment_id"
         " WHERE p.ref = %s AND c.closed_at IS NULL",
@@ -192,7 +194,7 @@ def r_taken_back_after_days(walk: Walk, step: Step) -> None:
     walk.time_passes(2 * DAY_SECONDS)
     walk.provider.control("POST", f"/refunds/{refund['id']}/status", {"to": "failed"})
     walk.time_passes(DAY_SECONDS)
-    walk.trail.wait_for(step.operation_id, "returned", seconds=40)
+    walk.trail.wait_for(step.operation_id, "returned", seconds=SWEEP_SECONDS_MAX)
     step.look_at(walk.person("ben").read_operation_page(step.operation_id))
     wait_until(
         lambda: walk.trail.open_reasons(step.operation_id) == ["remedy"] or None, what="a remedy"
