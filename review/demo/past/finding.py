@@ -7,9 +7,11 @@ from datetime import datetime, timedelta
 
 from reconciliation.cases import HALTS_PAYMENT
 from reconciliation.matching import Finding, match
-from reconciliation.models import Case
+from reconciliation.models import Case, Ruling, RulingEnd
+from reconciliation.resolutions import SECOND_SIGNATURE_SECONDS
 from refunds.dispatch import expected_of
 from refunds.domain import states
+from refunds.domain.fingerprint import digest
 from refunds.domain.outcome import RefundRecord
 from refunds.models import Evidence, Person
 from refunds.providers import registry
@@ -19,6 +21,11 @@ from review.demo.past.rows import Past
 from review.demo.past.sending import book, release
 
 _DUE = timedelta(hours=4)
+_CHOICES = {
+    "ruled_happened": "happened",
+    "ruled_not_happened": "not_happened",
+    "ruled_different": "accept_figure",
+}
 
 
 def look(
@@ -181,16 +188,33 @@ def rule(
     past: Past,
     event: str,
     at: datetime,
-    by: tuple[Person, ...],
+    by: tuple[Person, Person],
     because: str,
     *,
     ref: str = "",
     amount_minor: int = 0,
 ) -> None:
-    """People say what happened; the case ends with it."""
+    """Two people say what happened, the second by a signature; the case ends with it."""
     actor = ", ".join(f"person:{each.username}" for each in by)
     detail = {"because": because, "ref": ref or None}
-    desk.move(past, event, states.OPERATORS, actor, at, detail)
+    moved = desk.move(past, event, states.OPERATORS, actor, at, detail)
+    assert past.case is not None
+    first, second = by
+    signed = Ruling(
+        case=past.case,
+        choice=_CHOICES[event],
+        reason=because,
+        said={"ref": ref} if ref else {},
+        shown={},
+        evidence_digest=digest({"case": str(past.row.pk), "event": event}),
+        operation_version=moved.seq - 1,
+        people=2,
+        first_by=first,
+        at=at - timedelta(minutes=20),
+        lapses_at=at + timedelta(seconds=SECOND_SIGNATURE_SECONDS),
+    )
+    ended = RulingEnd(ruling=signed, outcome="in_force", by=second, at=at)
+    desk.rows.rulings.append((moved, signed, ended))
     if event == "ruled_not_happened":
         release(desk, past, at)
     else:
@@ -207,8 +231,7 @@ def rule(
                 amount_minor=paid_minor,
                 detail={"ref": ref},
             )
-    if past.case is not None:
-        close_case(past, at, because)
+    close_case(past, at, because)
 
 
 def open_case(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from reconciliation.models import Case
+from reconciliation.models import Case, Ruling, RulingEnd
 from refunds.models import (
     Agent,
     Approval,
@@ -77,6 +77,8 @@ class Rows:
     rests_on: list[tuple[Event, Evidence]] = field(default_factory=list)
     refunds: list[ProviderRefund] = field(default_factory=list)
     cases: list[Case] = field(default_factory=list)
+    # Each with the event that rests on it, and how it ended.
+    rulings: list[tuple[Event, Ruling, RulingEnd]] = field(default_factory=list)
     # What the provider's book is told, in the form of its control API.
     book: list[dict[str, Any]] = field(default_factory=list)
 

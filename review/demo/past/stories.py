@@ -194,7 +194,7 @@ def ruled_happened(desk: Desk, past: Past, at: datetime) -> None:
     made_at = claimed_at + seconds(0.05)
     ref = paid(desk, past, (made_at, "succeeded"))
     _only_people(desk, past, claimed_at)
-    by = (desk.people["omar"], desk.people["ines"])
+    by = _signers(desk, past)
     because = f"Seen in the provider's console as {ref}, same amount and time."
     rule(desk, past, "ruled_happened", claimed_at + minutes(170), by, because, ref=ref)
 
@@ -202,9 +202,16 @@ def ruled_happened(desk: Desk, past: Past, at: datetime) -> None:
 def ruled_not_happened(desk: Desk, past: Past, at: datetime) -> None:
     claimed_at = send(desk, past, at)
     _only_people(desk, past, claimed_at)
-    by = (desk.people["omar"], desk.people["olga"])
+    by = _signers(desk, past)
     because = "The provider states in writing that the request never arrived."
     rule(desk, past, "ruled_not_happened", claimed_at + minutes(400), by, because)
+
+
+def _signers(desk: Desk, past: Past) -> tuple[Person, Person]:
+    """Two who may rule, the second an ops lead; nobody about what they proposed themselves."""
+    may = [desk.people[name] for name in ("omar", "ines", "olga")]
+    may = [each for each in may if each.pk != past.row.proposer_id]
+    return may[0], may[-1]
 
 
 def _only_people(desk: Desk, past: Past, claimed_at: datetime) -> None:
@@ -235,7 +242,7 @@ def mismatched(desk: Desk, past: Past, at: datetime) -> None:
     """Two people accept the other amount that the provider paid."""
     opened_at = another_amount(desk, past, at)
     told = next(each for each in desk.rows.book if each.get("marker") == past.row.marker)
-    by = (desk.people["omar"], desk.people["ines"])
+    by = _signers(desk, past)
     because = "The provider kept its fee; the figure it booked is accepted."
     rule(
         desk,

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from django.db import connection, transaction
 
-from reconciliation.models import Case
+from reconciliation.models import Case, Ruling, RulingEnd
 from refunds.models import (
     Approval,
     Attempt,
@@ -49,6 +49,7 @@ def write(rows: Rows) -> None:
         Evidence.objects.bulk_create(rows.evidence)
         for event, evidence in rows.rests_on:
             event.evidence_id = evidence.pk
+        _cases(rows)
         Event.objects.bulk_create(sorted(rows.events, key=lambda each: each.seq))
         OrderMove.objects.bulk_create(rows.moves)
         PolicyCheck.objects.bulk_create(rows.checks)
@@ -58,8 +59,22 @@ def write(rows: Rows) -> None:
             past.reservation for past in rows.operations if past.reservation is not None
         )
         ProviderRefund.objects.bulk_create(rows.refunds)
-        Case.objects.bulk_create(rows.cases)
         _move(rows.operations)
+
+
+def _cases(rows: Rows) -> None:
+    """A ruling is signed while its case is open, and the event that rests on it names it."""
+    closed_at = {id(case): case.closed_at for case in rows.cases}
+    for case in rows.cases:
+        case.closed_at = None
+    Case.objects.bulk_create(rows.cases)
+    Ruling.objects.bulk_create(ruling for _, ruling, _ in rows.rulings)
+    RulingEnd.objects.bulk_create(end for _, _, end in rows.rulings)
+    for event, ruling, _ in rows.rulings:
+        event.detail = event.detail | {"ruling": ruling.pk}
+    for case in rows.cases:
+        case.closed_at = closed_at[id(case)]
+    Case.objects.bulk_update(rows.cases, ["closed_at"])
 
 
 def _orders(rows: Rows) -> None:
