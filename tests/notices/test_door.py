@@ -76,6 +76,7 @@ def test_other_content_under_a_known_id_is_a_row_of_its_own_and_odd() -> None:
         (signature(BODY, "not-the-secret-of-this"), "forged"),
         (signature(BODY, secret_of("plain-hooks")), "forged"),
     ],
+    ids=["no signature", "another secret", "another account's secret"],
 )
 def test_what_nobody_vouches_for_is_counted_and_not_kept(header: str, reason: str) -> None:
     said = tell(BODY, header=header)
