@@ -224,8 +224,11 @@ def test_a_night_is_many_batches_and_goes_on_where_it_was(
     assert row.last_found_count == 0
 
 
+SHOWN: dict[str, Any] = {"ref": "rf_77", "provider_status": "succeeded", "ours": True}
+
+
 def _found(operation: Operation, status: str = "succeeded", **facts: Any) -> Evidence:
-    candidate = {"ref": "rf_77", "provider_status": status, "ours": True}
+    candidate = SHOWN | {"provider_status": status}
     return evidence(
         operation,
         "lookup",
@@ -252,7 +255,11 @@ def test_a_rejected_refund_that_the_provider_shows_stops_the_account(cast: Cast)
     [
         ("succeeded", {}, "it is booked as rf_"),
         ("failed", {}, "the provider shows rf_77 as failed"),
-        ("succeeded", {"verdict": "duplicate"}, "more than one refund of it: rf_77"),
+        (
+            "succeeded",
+            {"verdict": "duplicate", "candidates": [SHOWN, SHOWN | {"ref": "rf_78"}]},
+            "more than one refund of it: rf_77, rf_78",
+        ),
         ("succeeded", {"verdict": "absent", "candidates": []}, ""),  # asked before it was settled
         ("succeeded", {"verdict": "cannot_tell", "complete": False}, ""),
     ],

@@ -26,6 +26,7 @@ from tests.bugs.steps import (
 )
 from tests.cast import Cast
 from tests.ledger.rulings import looked, ruled, signed, unknown_with_case
+from tests.monitors.stage import forced
 from tests.outside.steps import (
     DAY,
     by_hand,
@@ -93,7 +94,7 @@ def test_a_refund_that_turns_up_after_failed_stops_what_was_to_make_good_for_it(
         release(locked, by=RECONCILER)
         transition(locked.operation, "found_failed", by=RECONCILER)
     remedy = build.authorized(cast.fay, cast.cleo, amount_minor=4100)
-    Operation.objects.filter(pk=remedy.pk).update(remedy_of=operation)
+    forced(remedy, remedy_of_id=operation.pk)
     tick()
     assert state_of(operation) == states.UNKNOWN
     assert open_reasons(remedy) == ["contradiction"]
@@ -115,7 +116,7 @@ def test_a_remedy_that_is_out_already_is_named_by_the_case(
         release(locked, by=RECONCILER)
         transition(locked.operation, "found_failed", by=RECONCILER)
     remedy = build.authorized(cast.fay, cast.cleo, amount_minor=4100)
-    Operation.objects.filter(pk=remedy.pk).update(remedy_of=operation)
+    forced(remedy, remedy_of_id=operation.pk)
     assert dispatch.send(str(remedy.pk)) == "confirmed"
     reconciler.look_up(operation.pk)
     assert open_reasons(operation) == ["contradiction"]

@@ -38,6 +38,7 @@ MATERIAL = {
     "quorum": "quorum - 1",
     "possible_repeat": "NOT possible_repeat",
     "separate_from_id": "id",
+    "remedy_of_id": "id",
     "created_at": "created_at + interval '1 second'",
 }
 COUNTERS = ("round", "attempt_count", "lookup_started", "lookup_applied")
