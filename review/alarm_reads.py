@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Prefetch, QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.urls import NoReverseMatch, reverse
 
 from reconciliation.models import Acknowledgement, Alarm, SignalRun, VerifierRound
@@ -55,12 +55,6 @@ class Watched:
 def object_ref(alarm_id: int) -> str:
     """How presses and drafts name an alarm."""
     return f"alarm {alarm_id}"
-
-
-def unseen_count(now: datetime) -> int:
-    """Alarms that fire and that nobody has."""
-    seen = Acknowledgement.objects.filter(alarm=OuterRef("pk"), until__gt=now)
-    return Alarm.objects.filter(~Exists(seen), ended_at=None).count()
 
 
 def open_rows(now: datetime) -> list[Row]:

@@ -30,7 +30,7 @@ class Counts:
     unknown; `automatic`: those of them without a case; `cases`: open cases that somebody must find
     out about, of which `second` wait for a second signature and `snoozed` rest; `owed`: cases that
     only ask how a customer gets the money. `given_up`: messages that nobody tries any more, 200
-    at most.
+    at most. `alarms`: those that fire and that nobody has.
     """
 
     waiting: int
@@ -43,6 +43,7 @@ class Counts:
     snoozed: int
     owed: int
     given_up: int
+    alarms: int
 
     @property
     def person(self) -> int:
@@ -84,10 +85,14 @@ _COUNTED = (
     "snoozed",
     "owed",
     "given_up",
+    "alarms",
 )
 _COUNTS = """
 SELECT ops.*, found.*, (
   SELECT count(*) FROM (SELECT 1 FROM outbox_delivery WHERE state = 'given_up' LIMIT 200) AS undelivered
+), (
+  SELECT count(*) FROM alarm WHERE ended_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM alarm_acknowledgement s WHERE s.alarm_id = alarm.id AND s.until > now())
 ) FROM (
   SELECT count(*) FILTER (WHERE o.state = %(waiting)s),
     count(*) FILTER (WHERE o.state = %(waiting)s AND o.stale_cause <> ''),

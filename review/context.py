@@ -16,7 +16,6 @@ from django.utils.functional import SimpleLazyObject
 from refunds.queries import pages
 from review import (
     access,
-    alarm_reads,
     case_reads,
     keys,
     people,
@@ -169,7 +168,7 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
             word="Alerts",
             icon="n-alert",
             current=here in ("alerts", "alarm_acknowledge"),
-            count=alarm_reads.unseen_count(access.viewer(request).clock.now) or None,
+            count=waits.alarms or None,
         ),
         Item(
             url=reverse("deliveries"),

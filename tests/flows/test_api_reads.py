@@ -30,6 +30,7 @@ from refunds.proposal import Caller
 from tests import build
 from tests.cast import Cast
 from tests.flows.door import Door, wish
+from tests.ledger.rulings import looked, ruled, signed, unknown_with_case
 from tests.provider_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -151,11 +152,6 @@ def moved_to(cast: Cast, state: str, **sets: Any) -> Operation:
     dispatched = Actor(states.DISPATCHER, "worker")
     for event, actor in {
         states.PENDING: (("submission_started", dispatched), ("accepted", dispatched)),
-        states.MISMATCHED: (
-            ("submission_started", dispatched),
-            ("unanswered", dispatched),
-            ("ruled_different", Actor(states.OPERATORS, "person:omar, person:ines")),
-        ),
         states.RETURNED: (
             ("submission_started", dispatched),
             ("confirmed", dispatched),
@@ -172,7 +168,6 @@ def moved_to(cast: Cast, state: str, **sets: Any) -> Operation:
     ("state", "expected"),
     [
         (states.SUBMITTING, ("in_progress", "maybe", True, "ask_status", 5)),
-        (states.MISMATCHED, ("mismatched", "yes", True, "tell_a_person", None)),
         (states.RETURNED, ("returned", "yes", True, "tell_a_person", None)),
     ],
 )
@@ -180,6 +175,22 @@ def test_rarer_outcomes_have_their_own_advice(
     door: Door, cast: Cast, state: str, expected: tuple[Any, ...]
 ) -> None:
     assert advice(seen(door, moved_to(cast, state))) == expected
+
+
+def test_another_amount_that_people_found_is_for_a_person_to_explain(
+    door: Door, cast: Cast, provider: SandboxProcess
+) -> None:
+    case = unknown_with_case(provider, cast)
+    assert case.operation is not None
+    made = provider.control(
+        "POST",
+        "/external_refund",
+        {"account": "plain-main", "payment": "pi_4821", "amount_minor": 3000},
+    )
+    looked(case.operation)
+    signed(ruled(case, cast.omar, "different", ref=made["id"], confirmed_minor=3000), cast.ines)
+    advised = ("mismatched", "yes", True, "tell_a_person", None)
+    assert advice(seen(door, case.operation)) == advised
 
 
 def test_ends_before_sending_say_whether_to_ask_again(door: Door, cast: Cast) -> None:
