@@ -78,7 +78,8 @@ AS_IN_PRODUCTION := env AFTERSEND_ENV=production \
   AFTERSEND_HOSTS=refunds.example AFTERSEND_BASE_URL=https://refunds.example \
   DATABASE_URL=postgresql://aftersend@database.example/aftersend \
   CELERY_BROKER_URL=amqps://aftersend@broker.example// \
-  CACHE_URL=rediss://cache.example/1
+  CACHE_URL=rediss://cache.example/1 \
+  AFTERSEND_EMAIL_URL=smtps://mail.example AFTERSEND_EMAIL_FROM=refunds@refunds.example
 
 # Set-up. A stamp names the dependency groups that the environment has; nothing is ever taken out,
 # so that `make demo` after `make test` does not undo it.
