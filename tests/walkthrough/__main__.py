@@ -59,6 +59,8 @@ FOUND_AS = {
     "new-key": "duplicates",
     "refused-on-500": "false_ends",
     "release-on-timeout": "money",
+    "quiet-period": "duplicates",
+    "match-by-amount": "false_ends",
     "double": "duplicates",
     "lost": "lost",
     "missing-event": "missing_events",

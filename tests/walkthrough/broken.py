@@ -20,9 +20,17 @@ django.setup()
 
 from django.db import connection, transaction  # noqa: E402
 
-from reconciliation import reconciler  # noqa: E402
+from reconciliation import matching, proof, reconciler  # noqa: E402
+from reconciliation.known import View  # noqa: E402
+from reconciliation.matching import Candidate  # noqa: E402
 from refunds import dispatch  # noqa: E402
-from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer  # noqa: E402
+from refunds.domain.outcome import (  # noqa: E402
+    Answer,
+    Expected,
+    Outcome,
+    RawAnswer,
+    RefundRecord,
+)
 from refunds.ledger import Claim, Recorded, answer  # noqa: E402
 from refunds.models import Operation  # noqa: E402
 from refunds.providers import http, plain, stripe  # noqa: E402
@@ -103,6 +111,28 @@ def release_on_timeout() -> None:
     _after_every_answer(release)
 
 
+def quiet_period() -> None:
+    """A list that does not show the refund means that it was not made, however soon it was read."""
+
+    def at_once(view: View, *_: object) -> datetime:
+        return min(each.recorded_at for each in view.attempts)
+
+    _put(proof, "quiet_end", at_once)
+
+
+def match_by_amount() -> None:
+    """The same amount on the same payment must be ours."""
+    compare = matching._compare
+
+    def compare_sums(record: RefundRecord, expected: Expected, *rest: Any) -> Candidate:
+        theirs = (record.payment_ref, record.amount_minor, record.currency)
+        if theirs == (expected.payment_ref, expected.amount_minor, expected.currency):
+            record = replace(record, marker=expected.marker)
+        return compare(record, expected, *rest)
+
+    _put(matching, "_compare", compare_sums)
+
+
 def lost() -> None:
     """The first bell of each worker process is heard, and forgotten."""
     send = dispatch.send
@@ -153,6 +183,8 @@ MODES: dict[str, Callable[[], None]] = {
     "new-key": new_key,
     "refused-on-500": refused_on_500,
     "release-on-timeout": release_on_timeout,
+    "quiet-period": quiet_period,
+    "match-by-amount": match_by_amount,
     "lost": lost,
     "missing-event": missing_event,
 }
