@@ -60,7 +60,7 @@ ON CONFLICT (account) DO UPDATE
 RETURNING next_at
 """
 _FREE = """
-SELECT extract(epoch FROM clock_timestamp() - next_at) FROM lookup_budget WHERE account = %(account)s
+SELECT extract(epoch FROM clock_timestamp() - next_at)::float8 FROM lookup_budget WHERE account = %(account)s
 """
 _NOTE = """
 INSERT INTO lookup_minute AS m (account, minute, asked_count, ambiguous_count)
@@ -95,7 +95,7 @@ def room(account: str, at: Pace) -> int:
         row = cursor.fetchone()
     if row is None:
         return at.burst
-    ahead = float(row[0]) + (at.burst - 1) * at.interval_seconds
+    ahead = row[0] + (at.burst - 1) * at.interval_seconds
     return max(0, min(at.burst, int(ahead * at.per_second) + 1)) if ahead >= 0 else 0
 
 

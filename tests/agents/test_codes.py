@@ -19,6 +19,13 @@ PEOPLE: Final = frozenset(
         *("no_quarantine", "resumed_by_the_same_person", "started_by_the_same_person"),
         *("two_people_needed", "key_ended", "life_too_long", "name_taken", "overlap_too_long"),
         *("owner_unknown", "scope_unknown", "scopes_never_together"),
+        # Accepting a provider's figure
+        *("reason_needed", "days_out_of_range", "seconds_out_of_range", "fact_unknown"),
+        *("not_acceptable", "may_not_accept", "stated_already", "accepted_already"),
+        *("confirmed_already", "confirmed_by_the_same_person", "withdrawn_already"),
+        *("no_lookup", "no_key_window", "longer_than_the_key", "no_longer_open"),
+        # Importing what another system left stuck
+        *("currency_mismatch", "refund_of_another"),
     }
 )
 # Functions that get the code as their first argument.

@@ -7,8 +7,11 @@ from typing import NamedTuple
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page
 
+from reconciliation import statements
+from reconciliation.models import Case
 from refunds.credentials import mint
 from refunds.models import Operation
 from review.models import Draft, Intent, RoleChange
@@ -17,6 +20,9 @@ from tests.browser.visitor import Visitors
 from tests.cast import Cast
 from tests.flows.doors import DOORS, LEAD, PEOPLE, REP, STRANGER, Door
 from tests.flows.factors import only_factor, with_app
+from tests.flows.test_console_alerts import fire
+from tests.flows.test_console_providers import proposed_fact
+from tests.flows.test_every_door import told
 
 # Where an answer of the table leads on to another page, only that nothing failed can be said.
 _PLAIN = frozenset({200, 403, 404, 405, 422})
@@ -72,7 +78,18 @@ def foreign(cast: Cast) -> Foreign:
         reason=secrets.of_admins,
         proposed_by=cast.ava,
     )
+    case = Case.objects.create(
+        payment=operation.payment, reasons=["external"], because="rf_9", due_at=timezone.now()
+    )
+    paper = statements.attach(
+        case, statements.stored(b"%PDF-1.7"), name="paper.pdf", by=cast.ines, intent=None
+    )
     parts = {
+        "case": case.pk,
+        "statement": paper.pk,
+        "delivery": told(operation).pk,
+        "alarm": fire().pk,
+        "fact": proposed_fact(cast.olga).pk,
         "operation": operation.pk,
         "order": "4821",
         "no_id": uuid4(),
