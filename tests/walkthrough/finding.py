@@ -10,6 +10,7 @@ from tests.walkthrough.walk import Order, Step, Walk, require, require_no_promis
 DAY_SECONDS = 86_400
 # The sandbox's own figures for its plain accounts: D and V of the contract.
 FLIGHT_SECONDS, LAG_SECONDS = 2, 1
+LATE_COUNT = 4
 # Whether an account's lists are due is asked every minute; then they are read.
 SWEEP_SECONDS_MAX = 90
 
@@ -77,13 +78,22 @@ def l_absent_in_time(walk: Walk, step: Step) -> None:
 
 
 def m_late_landing(walk: Walk, step: Step) -> None:
-    """A lookup truthfully says "absent", and the request lands after it."""
-    _unanswered(walk, step, "plain-nokeys", "land_late", seconds=1.9)
-    with walk.here.lookups.asleep():
-        walk.trail.wait_for(step.operation_id, "unknown")
-    events = _paid_once(walk, step)
-    require(events[-1] == "found_succeeded", f"it went {events}")
-    require(len(walk.sends(step.operation_id)) == 1, "it was sent again")
+    """A lookup truthfully says "absent", and the request lands after it.
+
+    Whether the first look comes before a landing is a matter of the second it falls into: of four,
+    one does.
+    """
+    late = []
+    for _ in range(LATE_COUNT):
+        _unanswered(walk, step, "plain-nokeys", "land_late", seconds=1.9)
+        late.append(step.operation_id)
+    for step.operation_id in late:
+        events = _paid_once(walk, step)
+        require(events[-1] == "found_succeeded", f"it went {events}")
+        require(len(walk.sends(step.operation_id)) == 1, "it was sent again")
+    step.more = late[:-1]
+    early = [each for each in late if "absent" in walk.trail.verdicts(each)]
+    require(early, "no lookup was early enough to say absent")
 
 
 def n_key_window_ends(walk: Walk, step: Step) -> None:
