@@ -216,9 +216,9 @@ def unedited(chosen: list[Edit], made: list[Lane]) -> list[str]:
     with ThreadPoolExecutor(LANES) as pool:
         ran = list(pool.map(outcomes, made, shares))
     bad = [name for found, _ in ran for name, word in found.items() if word != "passed"]
-    missing = len(tests) - sum(len(found) for found, _ in ran)
-    if missing:
-        bad.append(f"{missing} named tests did not run")
+    unmatched = len(tests) - sum(len(found) for found, _ in ran)
+    if unmatched:  # more, where an entry names a test with parameters but not which of them
+        bad.append(f"{len(tests)} tests are named and {len(tests) - unmatched} ran")
     if bad:
         print(*(said for _, said in ran), sep="\n")
     return bad
