@@ -16,4 +16,5 @@ def tend(now: datetime) -> dict[str, int]:
         "lapsed": rulings.lapse(now, batch_max=batch_max),
         "voided": resolutions.void_moved(batch_max=batch_max),
         "owed": remedies.owe_for_ended(now, batch_max=batch_max),
+        "made_good": remedies.close_made_good(batch_max=batch_max),
     }

@@ -127,6 +127,12 @@ def close_by_evidence(locked: Locked, because: str) -> None:
     locked.operation.halted = False
 
 
+def close_made_good(case: Case, because: str) -> None:
+    """Another refund paid what was owed; the case's row is locked, and it halts nothing."""
+    rulings.void_waiting(case, because)
+    _close(case, because)
+
+
 def close_by_people(case: Case, payment: Payment | None, because: str) -> None:
     """People answered every reason of the case: close it, and lift the halts that were its own.
 

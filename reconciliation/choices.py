@@ -133,6 +133,7 @@ class Question:
     is that of the lookup that `seen` rests on, in seconds. `absent_because`: why absence is not
     proved, "" where it is; `quiet`: the time in which the refund could still show is over, or is
     known to nobody. `attachable`: operations that the notices of the case can belong to.
+    `remedy_out`: a new refund that is to make good for this one and has not ended.
     """
 
     reasons: tuple[str, ...]
@@ -150,6 +151,7 @@ class Question:
     statements: int = 0
     surplus_minor: int = 0
     attachable: tuple[str, ...] = ()
+    remedy_out: str = ""
 
     @property
     def uncertain(self) -> bool:

@@ -74,7 +74,9 @@ def _missing(question: Question, choice: str, refs: tuple[Seen, ...]) -> Iterato
     if choice in EVENTS and question.state == states.SUBMITTING:
         yield "it is being sent just now; wait for the answer, or for its worker’s time to end"
         return
-    if choice == NOT_HAPPENED:
+    if choice == REMEDY and question.remedy_out:
+        yield f"the end of {question.remedy_out}, which is proposed to make good for it already"
+    elif choice == NOT_HAPPENED:
         yield from _absence_lacks(question)
     elif choice in EVENTS and question.looks:
         yield from _record_lacks(question, choice, refs)

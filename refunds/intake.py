@@ -6,13 +6,13 @@ call, the same wish (request_ref), and an equivalent that is open or has ended l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from refunds import doorbell, policies
+from refunds import doorbell, making_good, policies
 from refunds import intake_refusals as refusals
 from refunds.domain import fingerprint, sameness, states
 from refunds.domain.contract import allowed
@@ -76,12 +76,18 @@ def _propose(request: ProposalRequest, caller: Caller) -> Proposed:
         return Proposed(operation=wish, outcome="same")
     payment = _payment(request, order, caller)
     _refuse_live_equivalent(request, payment)
+    first = making_good.first_of(request, order, payment)
     done = _ended_equivalent(request, payment)
-    if done is not None and request.separate_from is None:
+    asked_apart = request.separate_from is not None
+    if done is not None and not asked_apart and not making_good.accounts_for(first, done):
         # The call is remembered: repeated when the window is over, it still wishes nothing new.
         _record_call(request, caller, done, created=False)
         return Proposed(operation=done, outcome="already_done")
-    return Proposed(operation=_create(request, caller, order, payment, done), outcome="created")
+    if first is not None and not asked_apart:
+        # It has its own approval and its own key, and whoever approves says that it is no repeat.
+        request = replace(request, separate_from=first.pk)
+    operation = _create(request, caller, order, payment, done, first)
+    return Proposed(operation=operation, outcome="created")
 
 
 def _digest(request: ProposalRequest, payment_ref: str) -> bytes:
@@ -193,6 +199,7 @@ def _create(
     order: Order,
     payment: Payment,
     ended: Operation | None,
+    first: Operation | None,
 ) -> Operation:
     take_turns(caller, order)
     now = timezone.now()
@@ -211,7 +218,14 @@ def _create(
     judgement = judge(facts, policy, now)
     payment.order = order
     operation = open_operation(
-        request, caller, payment, judgement, policy=policy, now=now, separate=separate
+        request,
+        caller,
+        payment,
+        judgement,
+        policy=policy,
+        now=now,
+        separate=separate,
+        remedy_of=first,
     )
     _record_call(request, caller, operation, created=True)
     if operation.state == states.AUTHORIZED:

@@ -118,3 +118,45 @@ def separate_from_unknown(order_ref: str) -> Refusal:
         what_to_do="Send the operation_id of the refund this one is separate from.",
         field="separate_from",
     )
+
+
+def remedy_unknown(order_ref: str) -> Refusal:
+    """422: what is to be made good for is no refund of this order."""
+    return Refusal(
+        "remedy_unknown",
+        f"Not recorded. Order {order_ref} has no such refund to make good for.",
+        what_to_do="Open the refund whose money is owed, and propose from there.",
+        field="remedy_of",
+    )
+
+
+def remedy_not_owed(first: Operation, open_ones: list[Operation]) -> Refusal:
+    """422: nothing is owed for the first refund, or another refund makes good for it already."""
+    if open_ones:
+        return Refusal(
+            "remedy_not_owed",
+            f"Not recorded. {open_ones[0].business_key} is proposed already to make good for"
+            f" {first.business_key}, and has not ended.",
+            what_to_do="Follow that one. If it ends without money, this can be proposed again.",
+            field="remedy_of",
+            operation_id=open_ones[0].pk,
+        )
+    return Refusal(
+        "remedy_not_owed",
+        f"Not recorded. No money is owed for {first.business_key}: it is {first.state}.",
+        what_to_do="A refund of its own can be proposed on the order's page.",
+        field="remedy_of",
+        operation_id=first.pk,
+    )
+
+
+def remedy_too_large(first: Operation, left_minor: int) -> Refusal:
+    """422: more than the customer still expects of the first refund."""
+    return Refusal(
+        "remedy_too_large",
+        f"Not recorded. {money.display(left_minor, first.currency)} are owed for"
+        f" {first.business_key}, and no more.",
+        what_to_do="Propose that or less. What is due besides is a refund of its own.",
+        field="amount",
+        operation_id=first.pk,
+    )

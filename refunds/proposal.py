@@ -47,7 +47,10 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalRequest:
-    """One call. `amount_minor` in minor units of `currency`; texts are the caller's own words."""
+    """One call. `amount_minor` in minor units of `currency`; texts are the caller's own words.
+
+    `remedy_of`: the refund that this one makes good for. A person's alone; no agent's door has it.
+    """
 
     session_id: str
     tool_call_id: str
@@ -61,6 +64,7 @@ class ProposalRequest:
     reason_text: str = ""
     request_ref: str | None = None
     separate_from: UUID | None = None
+    remedy_of: UUID | None = None
     ticket_ref: str = ""
     run_ref: str = ""
     step_ref: str = ""

@@ -19,7 +19,7 @@ from refunds.domain.money import parse_amount
 from refunds.domain.roles import OPS, OPS_LEAD, deciding
 from refunds.models import Operation, Person
 from refunds.providers import registry
-from review import facts, intent, roles
+from review import facts, intent, remedying, roles
 from review.access import Viewer
 from review.intent import Hidden
 from review.presenters import case as words
@@ -74,6 +74,7 @@ class Panel:
     why_not_sign: str
     currency: str
     attachable: tuple[str, ...]
+    remedy: remedying.Remedy | None
     version: int
     shown_digest: str
 
@@ -143,9 +144,15 @@ def panel(case: Case, who: Viewer) -> Panel:
         why_not_sign=_why_not_sign(case, who),
         currency=found.gathered.question.currency,
         attachable=found.gathered.question.attachable,
+        remedy=_remedy(case, who),
         version=case.version,
         shown_digest=found.screen_digest,
     )
+
+
+def _remedy(case: Case, who: Viewer) -> remedying.Remedy | None:
+    asks = case.operation is not None and "remedy" in case.reasons
+    return remedying.of(case.operation, who) if asks and case.operation else None
 
 
 def _papers(case: Case) -> list[Paper]:

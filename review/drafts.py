@@ -30,6 +30,8 @@ _SALT = "review.drafts"
 _FORM_AGE_MAX = timedelta(hours=24)
 _PER_PERSON_MAX = 100
 
+_WISH: Final = ("payment", "amount", "reason_code", "reason_text", "ticket_ref", "asked_by")
+
 # form -> the fields that are kept. Never a tick (it means "I looked"), a password or a code.
 FORMS: Final[Mapping[str, tuple[str, ...]]] = {
     "reject": ("reason", "reason_code"),
@@ -39,7 +41,8 @@ FORMS: Final[Mapping[str, tuple[str, ...]]] = {
     "acknowledge": ("note",),
     "fact_propose": ("fact", "seconds", "scope", "days", "reason"),
     "agent_create": ("name", "owner"),
-    "propose": ("payment", "amount", "reason_code", "reason_text", "ticket_ref", "asked_by"),
+    "propose": _WISH,
+    "remedy": _WISH,
     "freeze": ("reason",),
     "unfreeze": ("reason",),
     "resolve": (

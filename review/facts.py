@@ -23,6 +23,7 @@ from review.presenters.facts import (
     MoveFacts,
     OperationFacts,
     RefundFacts,
+    RemedyFacts,
     StepFacts,
 )
 
@@ -153,6 +154,18 @@ def case(row: Case) -> CaseFacts:
 
 def step(row: CaseEvent) -> StepFacts:
     return StepFacts(kind=row.kind, actor=row.actor, detail=row.detail, at=row.at)
+
+
+def remedy(row: Operation) -> RemedyFacts:
+    """Needs agent and proposer to be loaded."""
+    return RemedyFacts(
+        id=row.pk,
+        state=row.state,
+        amount_minor=row.amount_minor,
+        currency=row.currency,
+        proposer=row.agent.name if row.agent else row.proposer.username if row.proposer else "?",
+        created_at=row.created_at,
+    )
 
 
 def move(row: OrderMove) -> MoveFacts:

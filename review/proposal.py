@@ -89,6 +89,16 @@ class Slip:
         return tuple(sorted(Sibling(each.pk, each.amount_minor) for each in live))
 
     @property
+    def remedies(self) -> list[Operation]:
+        """The refunds that are to make good for this one, the newest first."""
+        return [each for each in self.others if each.remedy_of_id == self.op.pk]
+
+    @property
+    def makes_good_for(self) -> Operation | None:
+        """The refund that this one stands in for, of the list that the digest holds."""
+        return next((each for each in self.others if each.pk == self.op.remedy_of_id), None)
+
+    @property
     def fingerprint(self) -> str:
         """Hex of what would be sent; the approve form posts it back."""
         return bytes(self.op.fingerprint).hex()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from reconciliation import remedies
 from refunds import intake
 from refunds.domain import money
 from refunds.domain.errors import Refusal
@@ -15,12 +16,13 @@ from refunds.domain.sameness import OPEN_EQUIVALENT
 from refunds.models import Operation, Order
 from refunds.proposal import REASON_CODES, Caller, ProposalRequest
 from refunds.queries import orders, results
-from review import intent, order_page, roles
+from review import intent, order_page, remedying, roles
 from review.access import Viewer
 from review.intent import Hidden
 from review.paging import signed
 from review.presenters.balance import Sum
 from review.presenters.words import state_word
+from review.remedying import Remedy
 
 SESSION = "console"
 OTHER_TEXT_LENGTH_MIN = 10
@@ -38,24 +40,45 @@ class Choice:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
     """The form as drawn. `why_not`: no form at all, and why; `again`: an equal refund that ended
-    lately, so that the tick for a separate one is drawn."""
+    lately, so that the tick for a separate one is drawn; `remedy`: what it makes good for."""
 
     hidden: Hidden
     open: list[Choice]
     closed: list[Choice]
     why_not: str
     again: Operation | None
+    remedy: Remedy | None
+    order_ref: str
     reasons: tuple[str, ...] = REASON_CODES
 
+    @property
+    def name(self) -> str:
+        """What its press and its draft are called; a remedy's text is kept apart."""
+        return "remedy" if self.remedy else "propose"
 
-def form(order: Order, sums: list[Sum], who: Viewer, *, again: UUID | None = None) -> Form:
+    @property
+    def about(self) -> str:
+        """What its press and its draft are about."""
+        return str(self.remedy.first.pk) if self.remedy else self.order_ref
+
+
+def form(
+    order: Order,
+    sums: list[Sum],
+    who: Viewer,
+    *,
+    again: UUID | None = None,
+    remedy: Remedy | None = None,
+) -> Form:
     choices = [Choice(sum=each, why_not=_closed(each, who)) for each in sums]
     return Form(
         hidden=intent.drawn(version=order.version, shown_digest=_digest(order, sums, who)),
         open=[each for each in choices if not each.why_not],
         closed=[each for each in choices if each.why_not],
-        why_not=_why_not(order, choices, who),
+        why_not=_why_not(order, choices, who) or (remedy.why_not if remedy else ""),
         again=results.find(again) if again else None,
+        remedy=remedy,
+        order_ref=order.ref,
     )
 
 
@@ -110,7 +133,7 @@ def propose(order: Order, who: Viewer, hidden: Hidden, typed: Mapping[str, str])
     """Propose what was typed, under the order's lock. Raises Refusal; nothing is recorded then.
 
     `typed`: payment (its id), amount, reason_code, reason_text, ticket_ref, asked_by (customer or
-    me), separate_from, and shown-<id> with what the page showed as refundable.
+    me), separate_from, remedy_of, and shown-<id> with what the page showed as refundable.
     """
     order.refresh_from_db(from_queryset=Order.objects.select_for_update())
     fresh = orders.known(order.ref)
@@ -120,9 +143,9 @@ def propose(order: Order, who: Viewer, hidden: Hidden, typed: Mapping[str, str])
     _require_same(fresh, sums, chosen, who, hidden, typed)
     _require_open(fresh, chosen, who)
     try:
-        proposed = intake.propose(
-            _request(fresh, chosen, who, hidden, typed), Caller(person=who.person)
-        )
+        request = _request(fresh, chosen, who, hidden, typed)
+        through = remedies.propose if request.remedy_of else intake.propose
+        proposed = through(request, Caller(person=who.person))
     except Refusal as refusal:
         raise _for_people(refusal, chosen) from refusal
     op = proposed.operation
@@ -228,6 +251,7 @@ def _request(
         requested_by_kind="customer" if by_customer else "person",
         requested_by_ref=order.customer_ref if by_customer else who.person.username,
         separate_from=_separate_from(typed),
+        remedy_of=remedying.posted(typed),
     )
 
 

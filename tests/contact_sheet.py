@@ -202,6 +202,7 @@ def case_pages(stage: Stage) -> dict[str, tuple[str, str]]:
         "cases-first-signer": ("omar", f"/operations/{ids['waiting']}"),
         "cases-second-signer": ("ines", f"/operations/{ids['waiting']}"),
         "cases-remedy": ("ben", f"/operations/{ids['owed']}#chosen-remedy"),
+        "cases-propose-remedy": ("ben", f"/orders/C-20015?remedy_of={ids['owed']}"),
         "cases-payment": ("omar", f"/cases/{made.payment_case.pk}#chosen-not_ours"),
         "cases-as-seen": ("mia", f"/operations/{ids['owed']}?at=5"),
     }

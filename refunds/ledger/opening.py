@@ -55,6 +55,7 @@ def open_operation(
     policy: Policy,
     now: datetime,
     separate: Operation | None,
+    remedy_of: Operation | None = None,
 ) -> Operation:
     """Store the operation with its first two events and every check, all at version 2.
 
@@ -116,6 +117,7 @@ def open_operation(
         quorum=judgement.quorum,
         possible_repeat=judgement.possible_repeat,
         separate_from=separate,
+        remedy_of=remedy_of,
         version=2,
         entered_at=now,
         created_at=now,
@@ -151,7 +153,7 @@ def _store_history(
         to_state=states.PROPOSED,
         actor_kind=states.CALLER,
         actor=caller.actor,
-        detail={},
+        detail={"remedy_of": str(operation.remedy_of_id)} if operation.remedy_of_id else {},
         at=now,
     )
     judged = Event(

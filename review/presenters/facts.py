@@ -160,6 +160,18 @@ class StepFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemedyFacts:
+    """A refund that is to make good for another; `proposer` in words."""
+
+    id: UUID
+    state: str
+    amount_minor: int
+    currency: str
+    proposer: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MoveFacts:
     """One change of the order's version and its cause."""
 

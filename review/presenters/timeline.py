@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from refunds.domain.money import display
 from refunds.domain.states import UNCERTAIN
 from review.presenters.facts import EvidenceFacts
 from review.presenters.steps import steps
 from review.presenters.trail import Entry, Trail, after, events, lone_approvals
-from review.presenters.words import Clock, count_of, span, state_word
+from review.presenters.words import Clock, count_of, short, span, state_word
 
 VERDICTS = {
     "match": "match",
@@ -41,6 +42,7 @@ def timeline(trail: Trail, clock: Clock, *, until: datetime | None = None) -> li
         *_silence(trail),
         *_cases(trail, clock),
         *steps(trail.steps),
+        *_remedies(trail),
     ]
     found = [entry for entry in found if until is None or entry.at < until]
     found.sort(key=lambda entry: (entry.at, entry.rank))
@@ -158,6 +160,20 @@ def _cases(trail: Trail, clock: Clock) -> Iterator[Entry]:
                 icon="k-case",
                 text=case.closed_because,
             )
+
+
+def _remedies(trail: Trail) -> Iterator[Entry]:
+    for each in trail.remedies:
+        amount = display(each.amount_minor, each.currency)
+        yield Entry(
+            at=each.created_at,
+            rank=4,
+            title="A refund was proposed to make good for this one",
+            icon="k-person",
+            mark="person",
+            by=f"by {each.proposer}",
+            text=f"{amount}, op {short(each.id)}.",
+        )
 
 
 def _grouped(entries: list[Entry]) -> Iterator[Entry]:

@@ -15,10 +15,11 @@ from review.presenters.facts import (
     EventFacts,
     EvidenceFacts,
     OperationFacts,
+    RemedyFacts,
     StepFacts,
 )
 from review.presenters.sentences import stale_words
-from review.presenters.words import Clock, actor_word, state_word
+from review.presenters.words import Clock, actor_word, short, state_word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,7 @@ class Trail:
     approvals: tuple[ApprovalFacts, ...]
     booked_ref: str
     steps: tuple[StepFacts, ...] = ()
+    remedies: tuple[RemedyFacts, ...] = ()
 
     def attempt(self, no: int | None) -> AttemptFacts | None:
         return next((each for each in self.attempts if each.no == no), None)
@@ -76,7 +78,7 @@ def _event(trail: Trail, event: EventFacts, clock: Clock) -> Entry:
     )
     match event.event:
         case "proposed":
-            return _proposed(op, entry)
+            return _proposed(op, event, entry)
         case "policy_held" | "policy_denied" | "policy_cleared":
             failed = ", ".join(event.detail.get("failed", []))
             text = f"Refused: {failed}." if failed else f"tier {op.tier}: {tier_words(op.tier)}."
@@ -100,15 +102,16 @@ def _event(trail: Trail, event: EventFacts, clock: Clock) -> Entry:
     return entry
 
 
-def _proposed(op: OperationFacts, entry: Entry) -> Entry:
+def _proposed(op: OperationFacts, event: EventFacts, entry: Entry) -> Entry:
     who = "agent" if op.agent_owner else "person"
+    first = event.detail.get("remedy_of")
     return replace(
         entry,
         icon=f"k-{who}",
         mark="answer" if who == "agent" else "person",
         by=f"by {op.proposer_words}",
         rank=0,
-        text=_asked(op),
+        text=f"{_asked(op)} It makes good for op {short(first)}." if first else _asked(op),
         meta=_run(op),
     )
 

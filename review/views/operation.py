@@ -132,6 +132,7 @@ def _told(found: Operation, who: access.Viewer, chosen: int | None) -> Told:
         approvals=tuple(slip.all_given),
         booked_ref=slip.booked_ref,
         steps=tuple(facts.step(each) for each in case_reads.steps_of(found_cases)),
+        remedies=tuple(facts.remedy(each) for each in slip.remedies),
     )
     uncertain = found.state in states.UNCERTAIN
     case = next((each for each in cases if each.closed_at is None), None)

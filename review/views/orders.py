@@ -15,13 +15,14 @@ from django.views.decorators.http import require_GET, require_POST
 from refunds import freezing
 from refunds.models import Order
 from refunds.queries import orders, results, search
-from review import access, intent, order_page, proposing, roles, status_page
+from review import access, intent, order_page, proposing, remedying, roles, status_page
 from review.access import Viewer
 from review.intent import Hidden, Pressed
 from review.models import Intent
 from review.order_page import Shown
 from review.paging import PAGE_ROWS, whole
 from review.presenters import balance
+from review.remedying import Remedy
 
 OBJECT_REF_LENGTH = 160
 
@@ -57,7 +58,7 @@ def listed(request: HttpRequest) -> HttpResponse:
 def order(request: HttpRequest, order_ref: str) -> HttpResponse:
     """The page of one order, reduced for reps. `show` (a term of the sum) and `payment` filter its
     refunds, `before` and `versions` go on in a list, `done` is a press of the reader's own;
-    `since` is a poll: 204, or the parts that moved."""
+    `remedy_of` fills the propose form; `since` is a poll: 204, or the parts that moved."""
     who = _reader(request)
     found = _known(order_ref)
     if "since" in request.GET:
@@ -120,7 +121,7 @@ def _context(
         "sums": sums,
         "totals": balance.totals(sums).items(),
         "mark": order_page.mark(found, sums),
-        "form": proposing.form(found, sums, who, again=again),
+        "form": proposing.form(found, sums, who, again=again, remedy=_remedy(request, found, who)),
         "pressed": pressed,
         "acted": _acted(request),
         "disputed": any(each.payment.state in ("disputed", "reversed") for each in sums),
@@ -130,6 +131,12 @@ def _context(
         "sees_status": who.may(roles.SEE_STATUS),
         "reduced": not who.may(roles.SEE),
     }
+
+
+def _remedy(request: HttpRequest, found: Order, who: Viewer) -> Remedy | None:
+    """The refund that the form makes good for: of the address, or of the form that was posted."""
+    first = _uuid(request.POST.get("remedy_of") or request.GET.get("remedy_of"))
+    return remedying.remedy(found, first, who) if first else None
 
 
 def _acted(request: HttpRequest) -> str:
@@ -189,10 +196,13 @@ def propose(request: HttpRequest, order_ref: str) -> HttpResponse:
     _reader(request)
     found = _known(order_ref)
     who = access.require(request, roles.PROPOSE, order_ref)
+    first = request.POST.get("remedy_of", "")
+    if first:
+        access.require(request, roles.CHOOSE_REMEDY, order_ref)
     pressed = intent.press(
         request,
-        form="propose",
-        object_ref=order_ref[:OBJECT_REF_LENGTH],
+        form="remedy" if first else "propose",
+        object_ref=(first or order_ref)[:OBJECT_REF_LENGTH],
         act=lambda hidden: proposing.propose(found, who, hidden, request.POST.dict()),
     )
     if pressed.row is not None:
