@@ -23,7 +23,7 @@ from refunds.queries import results
 # One message per person (or room) in this time, unless it pages.
 BUNDLE: Final = timedelta(minutes=5)
 GIVE_UP_AFTER: Final = timedelta(days=3)
-_PAGES: Final = {"paused": "sending", "case": "unknown", "ruling": "unknown", "alarm": "alerts"}
+_PAGES: Final = {"paused": "sending", "alarm": "alerts"}
 
 
 def add_lines(row: Consequence) -> None:
@@ -163,6 +163,9 @@ def _said(operation: Operation, event: Event) -> Said:
 def _link(row: Consequence, operation: Operation | None) -> str:
     if row.words.get("path"):
         return f"{settings.BASE_URL}{row.words['path']}"
+    if row.kind in ("case", "ruling"):
+        # Of a case about an operation the page of the operation, where the case stands.
+        return f"{settings.BASE_URL}/cases/{row.words['case']}"
     if operation is not None:
         return f"{settings.BASE_URL}/operations/{operation.pk}"
     return f"{settings.BASE_URL}/{_PAGES.get(row.kind, '')}"

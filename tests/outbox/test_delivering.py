@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from reconciliation import outbox, outbox_sending, outbox_watch
-from reconciliation.cases import open_case
+from reconciliation.cases import open_case, open_payment_case
 from reconciliation.models import Case, Consequence, Delivery, DeliveryTry, Line
 from refunds import approvals, dispatch
 from refunds.domain.errors import Refusal
@@ -74,6 +74,24 @@ def test_no_message_carries_what_the_customer_or_anybody_wrote(
     assert b"pi_4821" in everything
     for secret in (b"cus_4821", b"cus_204", b"headphones", b"Mrs Brown"):
         assert secret not in everything
+
+
+def test_a_message_about_a_case_leads_to_the_case_also_where_no_refund_of_ours_explains_it(
+    cast: Cast, settings: Any
+) -> None:
+    build.order()
+    operation = build.proposed(cast.omar)
+    with receiving(settings, "staff") as receiver:
+        with transaction.atomic():
+            payment = lock(operation.pk).payment
+            stranger = open_payment_case(payment, "external", "Made elsewhere.")
+            ours = open_case(lock(operation.pk), "unresolved", "Nobody can tell.")
+        tell()
+        everything = b"".join(each.raw for each in receiver.heard).decode()
+    assert stranger is not None
+    for case in (stranger, ours):
+        assert f'/cases/{case.pk}"' in everything
+    assert '/unknown"' not in everything
 
 
 def test_while_nobody_is_named_nothing_is_sent_and_nothing_waits(
