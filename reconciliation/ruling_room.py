@@ -34,9 +34,14 @@ class Opened:
     def screen_digest(self) -> str:
         """Hex digest of what the page shows beside a ruling: its evidence, and the money that the
         consequence speaks of."""
+        return digest([self.gathered.digest.hex(), *self.money.values()]).hex()
+
+    @property
+    def money(self) -> dict[str, int]:
+        """What the consequence speaks of, by name: the order's version, and minor units."""
         books = _books(self, "")
-        money = [books.captured_minor, books.refunded_minor, books.held_minor]
-        return digest([self.gathered.digest.hex(), books.order_version, *money]).hex()
+        names = ("order_version", "captured_minor", "refunded_minor", "held_minor")
+        return {name: getattr(books, name) for name in names}
 
 
 def opened(case_id: int, now: datetime) -> Opened:

@@ -19,11 +19,11 @@ from refunds.domain.money import parse_amount
 from refunds.domain.roles import OPS, OPS_LEAD, deciding
 from refunds.models import Operation, Person
 from refunds.providers import registry
-from review import facts, intent, remedying, roles
+from review import case_screen, facts, intent, remedying, roles
 from review.access import Viewer
 from review.intent import Hidden
 from review.presenters import case as words
-from review.presenters import consequence
+from review.presenters import consequence, then_and_now
 from review.presenters.facts import CaseFacts, OperationFacts
 
 SNOOZE_HOURS = (1, 4, 12, 24)
@@ -49,7 +49,7 @@ class Waiting:
     title: str
     told: list[tuple[str, str]]
     consequence: str
-    rows: list[words.Row]
+    rows: list[then_and_now.Row]
     moved: bool
     why_not: str
 
@@ -77,10 +77,16 @@ class Panel:
     remedy: remedying.Remedy | None
     version: int
     shown_digest: str
+    screen: dict[str, Any]
 
     @property
     def form(self) -> Hidden:
         return intent.drawn(version=self.version, shown_digest=self.shown_digest)
+
+    @property
+    def seen(self) -> str:
+        """What the form posts back, for the difference to be shown if it moved."""
+        return case_screen.sealed(self.screen)
 
     @property
     def owed(self) -> bool:
@@ -106,7 +112,20 @@ def context(request: HttpRequest, found: Panel | None) -> dict[str, Any]:
         "posted": request.POST if here == "case_resolve" else {},
         "snooze_hours": SNOOZE_HOURS,
         "remedies": list(words.REMEDIES.items()),
+        "since_seen": _since_seen(request, found) if here == "case_resolve" else [],
     }
+
+
+def _since_seen(request: HttpRequest, found: Panel | None) -> list[then_and_now.Row]:
+    """What moved between the drawing of the posted form and now."""
+    then = case_screen.opened(request.POST.get("seen", ""))
+    if found is None or then is None:
+        return []
+    rows = [
+        *then_and_now.evidence_rows(then["shown"], found.screen["shown"]),
+        *then_and_now.money_rows(then["money"], found.screen["money"], found.currency),
+    ]
+    return [each for each in rows if each.moved]
 
 
 def panel(case: Case, who: Viewer) -> Panel:
@@ -147,6 +166,7 @@ def panel(case: Case, who: Viewer) -> Panel:
         remedy=_remedy(case, who),
         version=case.version,
         shown_digest=found.screen_digest,
+        screen=case_screen.screen(found),
     )
 
 
@@ -198,7 +218,7 @@ def _waiting(found: Opened, about: OperationFacts | None, who: Viewer) -> Waitin
         consequence=consequence.stored_consequence(
             ruling.choice, ruling.shown["plan"], ruling.said, about, who.clock
         ),
-        rows=words.moved_rows(ruling.shown, found.gathered.shown),
+        rows=then_and_now.evidence_rows(ruling.shown, found.gathered.shown),
         moved=moved,
         why_not="You gave the first signature. The second must come from someone else."
         if ruling.first_by_id == who.person.pk

@@ -10,10 +10,10 @@ from typing import Any
 from reconciliation import choices
 from reconciliation.choices import Offer, Seen
 from reconciliation.consequences import Plan
-from refunds.domain.errors import Refusal
 from refunds.domain.money import display
 from review.presenters.consequence import consequence
 from review.presenters.facts import CaseFacts, OperationFacts
+from review.presenters.then_and_now import stated
 from review.presenters.words import Clock, span, state_word
 
 ESCALATED = {
@@ -78,19 +78,6 @@ class Choice:
     def asks_reference(self) -> str:
         """The label of the reference that this choice needs; "" for none."""
         return _REFERENCES.get(self.offer.choice, "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One line of what the first signer saw and what there is now."""
-
-    name: str
-    then: str
-    now: str
-
-    @property
-    def moved(self) -> bool:
-        return self.then != self.now
 
 
 def held_words(case: CaseFacts, clock: Clock) -> str:
@@ -168,12 +155,7 @@ def _shows(seen: Seen) -> str:
 
 def amount_words(seen: Seen) -> str:
     """Its amount as the provider states it."""
-    if seen.amount_minor is None or seen.currency is None:
-        return "no amount"
-    try:
-        return display(seen.amount_minor, seen.currency)
-    except Refusal:  # a word of theirs that is no ISO currency
-        return f"{seen.amount_minor} minor units of {seen.currency}"
+    return stated(seen.amount_minor, seen.currency)
 
 
 def told_rows(said: dict[str, Any], currency: str) -> list[tuple[str, str]]:
@@ -194,48 +176,6 @@ def told_rows(said: dict[str, Any], currency: str) -> list[tuple[str, str]]:
 
 def _amount_of(amount_minor: object, currency: str) -> str:
     return display(amount_minor, currency) if isinstance(amount_minor, int) and currency else ""
-
-
-def moved_rows(then: dict[str, Any], now: dict[str, Any]) -> list[Row]:
-    """What the first signer saw beside what there is now; what moved first."""
-    rows = [
-        Row(name="state", then=_state(then), now=_state(now)),
-        Row(name="what the provider shows", then=_lookup(then), now=_lookup(now)),
-        Row(
-            name="answers and notices",
-            then=str(len(then.get("evidence", []))),
-            now=str(len(now.get("evidence", []))),
-        ),
-        Row(
-            name="statements",
-            then=str(len(then.get("statements", []))),
-            now=str(len(now.get("statements", []))),
-        ),
-        Row(
-            name="reasons of the case",
-            then=", ".join(map(state_word, then.get("reasons", []))),
-            now=", ".join(map(state_word, now.get("reasons", []))),
-        ),
-    ]
-    return sorted(rows, key=lambda row: not row.moved)
-
-
-def _state(shown: dict[str, Any]) -> str:
-    about = shown.get("operation") or shown.get("payment") or [""]
-    return state_word(str(about[-1]))
-
-
-def _lookup(shown: dict[str, Any]) -> str:
-    if "refunds" in shown:
-        return f"{len(shown['refunds'])} refunds known"
-    found = shown.get("lookup") or {}
-    records = [
-        f"{each.get('ref')} {each.get('amount_minor')} {each.get('currency')}"
-        f" {each.get('provider_status')}"
-        for each in found.get("candidates", [])
-    ]
-    verdict = state_word(str(found.get("verdict") or "not asked"))
-    return f"{verdict}: {'; '.join(records) or 'none'}"
 
 
 def support_text(

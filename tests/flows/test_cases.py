@@ -22,7 +22,17 @@ from review.models import Draft, Intent, RefusedAct
 from tests import build
 from tests.cast import Cast
 from tests.flows.console import form_on, has_form, signed_in, text
-from tests.ledger.rulings import PDF, REASON, attached, ruled, signed, unknown_with_case
+from tests.ledger.rulings import (
+    PDF,
+    REASON,
+    attached,
+    looked,
+    ruled,
+    signed,
+    unknown_with_case,
+)
+from tests.outside.steps import by_hand, turn
+from tests.page import Page
 from tests.provider_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -252,6 +262,31 @@ def test_one_form_pressed_twice_is_one_ruling(cast: Cast, case: Case) -> None:
     assert again.status_code == 200
     assert "Already recorded" in text(again)
     assert Ruling.objects.count() == 1
+
+
+def test_what_moved_while_somebody_wrote_is_named_field_by_field_and_the_text_is_kept(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    case = unknown_with_case(provider, cast, account="plain-unbounded")
+    assert case.operation is not None
+    first = by_hand(provider, 4000, account="plain-unbounded")
+    looked(case.operation)
+    omar = signed_in(cast.omar)
+    drawn = form_on(page(omar, case), f"/cases/{case.pk}/resolve")
+    second = by_hand(provider, 1000, account="plain-unbounded")
+    turn(provider, first, "failed")
+    looked(case.operation)
+    typed = {"choice": "still_unknown", "reason": REASON}
+    answer = omar.post(f"/cases/{case.pk}/resolve", drawn | typed)
+    shown = Page("", answer.status_code, text(answer))
+    assert (shown.status, Ruling.objects.exists()) == (409, False)
+    moved = " ".join(shown.part("since-seen").split())
+    assert f"status of {first} succeeded failed" in moved
+    assert f"refund {second} not shown 10.00 USD, succeeded" in moved
+    assert "reasons of the case" not in moved  # only what moved
+    assert shown.form("resolution-form").values["reason"] == REASON
+    forged = omar.post(f"/cases/{case.pk}/resolve", drawn | typed | {"seen": "x"})
+    assert (forged.status_code, "since-seen" in text(forged)) == (409, False)
 
 
 def test_evidence_between_the_signatures_voids_the_first_for_good(
