@@ -1,7 +1,7 @@
 """The accounts of this installation: from a file, from the sandbox, or from one key alone.
 
 The file (AFTERSEND_PROVIDERS, TOML) has a table per account: adapter, base_url, contract, mode,
-region, external_refunds. A key named AFTERSEND_PROVIDER_STRIPE_EU_KEY is enough for a real Stripe account called
+region, external_refunds, lookups_per_second, lookups_burst. A key named AFTERSEND_PROVIDER_STRIPE_EU_KEY is enough for a real Stripe account called
 stripe-eu. Without a file, demo and tests get the sandbox's accounts.
 """
 
@@ -26,6 +26,11 @@ from refunds.providers.base import Account, Adapter
 
 ADAPTERS: dict[str, Adapter] = {"plain": plain.Plain(), "stripe": stripe.Stripe()}
 CONTRACTS: dict[str, ProviderContract] = {**plain.CONTRACTS, "stripe": stripe.CONTRACT}
+_PACE = ("lookups_per_second", "lookups_burst")
+_PACE_MAX = 1000
+_COLUMNS = frozenset(
+    {"adapter", "base_url", "contract", "mode", "region", "external_refunds", *_PACE}
+)
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SANDBOX_STRIPE = stripe.CONTRACT.with_changes(
     name="stripe-sandbox",
@@ -127,7 +132,7 @@ def _from_file(path: Path) -> dict[str, Account]:
 def _row(name: str, row: Any) -> Account:
     if not isinstance(row, dict):
         raise ImproperlyConfigured(f"{name}: write a table with adapter, base_url and contract")
-    unknown = set(row) - {"adapter", "base_url", "contract", "mode", "region", "external_refunds"}
+    unknown = set(row) - _COLUMNS
     if unknown:
         raise ImproperlyConfigured(f"{name}: unknown names {', '.join(sorted(unknown))}")
     if row.get("adapter") not in ADAPTERS:
@@ -145,11 +150,22 @@ def _row(name: str, row: Any) -> Account:
         name,
         row["adapter"],
         base_url,
-        CONTRACTS[row["contract"]],
+        CONTRACTS[row["contract"]].with_changes(**_pace(name, row)),
         external_refunds=_external_refunds(name, row.get("external_refunds")),
         mode=str(row.get("mode", "live")),
         region=str(row.get("region", "")),
     )
+
+
+def _pace(name: str, row: dict[str, Any]) -> dict[str, int]:
+    """How often this account may be asked, where the file says other than the contract."""
+    given = {each: row[each] for each in _PACE if each in row}
+    for each, value in given.items():
+        if type(value) is not int or not 1 <= value <= _PACE_MAX:
+            raise ImproperlyConfigured(
+                f"{name}: {each} must be a whole number from 1 to {_PACE_MAX}, not {value!r}"
+            )
+    return given
 
 
 def _external_refunds(name: str, value: Any) -> Elsewhere | None:
