@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from django.utils.csp import CSP
 
-from config import embedded, env, logs
+from config import embedded, env, logs, pooled
 from refunds.domain.limits import Limits
 
 ENV = env.load()
@@ -34,7 +34,11 @@ DATABASES["default"] |= {
 }
 if ENV.database_pool:
     # A request that gets no connection in 5 s is answered with 503; nothing is recorded then.
-    DATABASES["default"]["OPTIONS"]["pool"] = {"max_size": ENV.database_pool, "timeout": 5}
+    DATABASES["default"]["OPTIONS"]["pool"] = {
+        "max_size": ENV.database_pool,
+        "timeout": 5,
+        "check": pooled.check,
+    }
 DATABASES["default"]["OPTIONS"] |= {
     # T23: nothing waits for ever; a lock that does not come in 2 s is a clear error.
     "options": "-c statement_timeout=5000 -c lock_timeout=2000 -c timezone=UTC",

@@ -1,0 +1,31 @@
+"""The web program's shared connections live through a restart of the database."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from django.db import connection
+from psycopg_pool import ConnectionPool
+
+from config import pooled
+
+pytestmark = pytest.mark.django_db
+COUNT = 8
+
+
+def test_a_request_after_a_restart_gets_a_connection_although_all_of_them_are_broken() -> None:
+    named = connection.get_connection_params()
+    wanted = {name: named[name] for name in ("dbname", "user", "host", "port") if named.get(name)}
+    own = psycopg.conninfo.make_conninfo(**wanted, application_name="pooled")
+    with ConnectionPool(
+        own, min_size=COUNT, max_size=COUNT, timeout=5, check=pooled.check, open=True
+    ) as pool:
+        pool.wait()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"
+                " WHERE application_name = 'pooled'"
+            )
+            assert cursor.fetchone() == (COUNT,)
+        with pool.connection() as fresh:
+            assert fresh.execute("SELECT 1").fetchone() == (1,)
