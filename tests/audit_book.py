@@ -27,13 +27,16 @@ NO_MONEY_ENDS = ("failed", "denied", "rejected", "withdrawn", "expired", "return
 ENDED = (*NO_MONEY_ENDS, "succeeded", "mismatched")
 UNCERTAIN = ("submitting", "pending", "unknown")
 # Counts that must be 0. `unresolved` is no fault by itself: it is what people still have to do.
-FAULTS = ("duplicates", "false_ends", "lost", "missing_events", "money")
+FAULTS = ("duplicates", "false_ends", "lost", "missing_events", "money", "notices_lost")
 
 REFUNDS = """
 SELECT id, account, payment_ref, marker, amount_minor, currency, "by",
        (SELECT status FROM statuses WHERE refund_id = refunds.id AND at <= :now
         ORDER BY at DESC, seq DESC LIMIT 1) AS status
 FROM refunds WHERE created_at <= :now ORDER BY seq"""
+
+# What the provider takes for heard: every delivery of it was answered with 2xx.
+HEARD = "SELECT account, seq FROM notices WHERE state = 'sent' AND twist IS NULL ORDER BY seq"
 
 OPERATIONS = """
 SELECT o.id::text AS id, o.business_key, o.state, o.version, o.amount_minor, o.currency,
@@ -45,6 +48,8 @@ SELECT o.id::text AS id, o.business_key, o.state, o.version, o.amount_minor, o.c
          AS in_case,
        EXISTS (SELECT FROM event e WHERE e.operation_id = o.id
                AND e.event IN ('approved', 'policy_cleared')) AS was_authorised,
+       EXISTS (SELECT FROM event e WHERE e.operation_id = o.id AND e.event = 'adopted')
+         AS was_adopted,
        (SELECT count(*) FROM event e WHERE e.operation_id = o.id) AS event_count,
        (SELECT e.seq || ' ' || e.to_state FROM event e WHERE e.operation_id = o.id
         ORDER BY e.seq DESC LIMIT 1) AS last_event
@@ -74,6 +79,8 @@ BOOKED = """
 SELECT provider_account AS account, ref, operation_id::text AS operation, amount_minor
 FROM provider_refund WHERE counts AND operation_id IS NOT NULL"""
 
+STORED = "SELECT provider_account AS account, event_id FROM notice"
+
 EVERYTHING_STOPPED = """
 SELECT EXISTS (SELECT FROM sending_stop WHERE ended_at IS NULL)
     OR EXISTS (SELECT FROM quarantine WHERE lifted_at IS NULL) AS stopped"""
@@ -89,6 +96,8 @@ class Seen:
     orders_without_cause: list[Row]
     payments: list[Row]
     booked: list[Row]
+    heard: list[Row]
+    stored: list[Row]
     stopped: bool
 
     def ours(self) -> dict[str, list[Row]]:
@@ -100,10 +109,21 @@ class Seen:
         return found
 
     def counting(self) -> dict[str, list[Row]]:
-        """Of those, the ones that took money from the payment and kept it."""
+        """Refunds of each operation that took money from the payment and kept it.
+
+        What another system sent has no marker of ours: there it is what we booked for it, if the
+        book has that.
+        """
+        found = self.ours()
+        adopted = {each["id"] for each in self.operations if each["was_adopted"]}
+        in_book = {(each["account"], each["id"]): each for each in self.refunds}
+        for each in self.booked:
+            refund = in_book.get((each["account"], each["ref"]))
+            if each["operation"] in adopted and refund is not None:
+                found[each["operation"]].append(refund)
         return {
-            marker: [each for each in refunds if each["status"] not in VOID_STATUSES]
-            for marker, refunds in self.ours().items()
+            operation_id: [each for each in refunds if each["status"] not in VOID_STATUSES]
+            for operation_id, refunds in found.items()
         }
 
 
@@ -114,6 +134,7 @@ def look(book: str, database: str) -> Seen:
         moved_on = db.execute("SELECT value FROM facts WHERE name = 'clock_ahead'").fetchone()
         now = time.time_ns() // 1000 + int(moved_on["value"] if moved_on else 0)
         refunds = [dict(row) for row in db.execute(REFUNDS, {"now": now})]
+        heard = [dict(row) for row in db.execute(HEARD)]
     db.close()
     with psycopg.connect(database, row_factory=dict_row) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -128,6 +149,8 @@ def look(book: str, database: str) -> Seen:
             orders_without_cause=rows(ORDERS_WITHOUT_CAUSE),
             payments=rows(PAYMENTS),
             booked=rows(BOOKED),
+            heard=heard,
+            stored=rows(STORED),
             stopped=rows(EVERYTHING_STOPPED)[0]["stopped"],
         )
 
@@ -240,6 +263,15 @@ def _not_set_aside(seen: Seen) -> Iterator[str]:
             yield f"{_name(each)} moved money that is neither booked nor held"
 
 
+def notices_lost(seen: Seen) -> Iterator[str]:
+    """Notices that the provider was told are kept, and that are nowhere."""
+    stored = {(each["account"], each["event_id"]) for each in seen.stored}
+    for each in seen.heard:
+        event_id = f"evt_{each['seq']:04d}"
+        if (each["account"], event_id) not in stored:
+            yield f"{event_id} of {each['account']} was acknowledged and is not stored"
+
+
 def _name(operation: Row) -> str:
     return f"{operation['business_key']} ({operation['id']})"
 
@@ -251,6 +283,7 @@ CHECKS: dict[str, Callable[[Seen], Iterator[str]]] = {
     "unresolved": unresolved,
     "missing_events": missing_events,
     "money": money,
+    "notices_lost": notices_lost,
 }
 
 

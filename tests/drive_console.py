@@ -24,6 +24,8 @@ CALL_SECONDS_MAX = 20
 # A program that is just being killed and started again: the same request may be sent again.
 PASSING = frozenset({500, 502, 503})
 AGAIN_SECONDS = 0.3
+# By the field's name: the file's name, its bytes and its type.
+Files = dict[str, tuple[str, bytes, str]]
 APPROVERS = ("ben", "cleo", "fay")  # two leads who do not own Echo, and finance
 
 
@@ -129,8 +131,14 @@ class Console:
     def get(self, path: str, **query: str) -> Page:
         return self._page(lambda: self._http.get(path, params=query))
 
-    def send(self, form: Form, values: dict[str, str] | None = None, button: str = "") -> Page:
-        """Send a form as it stands, with these values, by the button with these words."""
+    def send(
+        self,
+        form: Form,
+        values: dict[str, str] | None = None,
+        button: str = "",
+        files: Files | None = None,
+    ) -> Page:
+        """Send a form as it stands, with these values and files, by the button with these words."""
         sent = form.values | (values or {})
         action = form.action
         if button:
@@ -139,7 +147,7 @@ class Console:
             sent |= {pressed.name: pressed.value} if pressed.name else {}
         if form.method != "post":
             return self._page(lambda: self._http.get(action, params=sent))
-        return self._page(lambda: self._http.post(action, data=sent))
+        return self._page(lambda: self._http.post(action, data=sent, files=files))
 
     def read_operation_page(self, operation_id: str) -> Page:
         return self.get(f"/operations/{operation_id}")

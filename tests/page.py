@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 _VOID = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "wbr", "use"})
 _UNREAD = frozenset({"script", "style", "template", "title", "svg"})
@@ -81,6 +81,13 @@ class Page(HTMLParser):
         if form_id not in self.forms:
             raise LookupError(f"{self.url} has no form {form_id}. It says: {self.text[:1500]}")
         return self.forms[form_id]
+
+    def form_to(self, end: str) -> Form:
+        """The form whose action ends so. Raises LookupError with what the page says instead."""
+        for each in self.forms.values():
+            if urlsplit(each.action).path.endswith(end):
+                return each
+        raise LookupError(f"{self.url} has no form to {end}. It says: {self.text[:1500]}")
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}

@@ -6,9 +6,10 @@ auditor that imports nothing of ours counts in the provider's book and in the da
 
     python -m tests.walkthrough [STEP ...]
 
-SEED= draws amounts, references, accounts and where faults strike. JSON=1 makes the last line one
-JSON object. BREAK= switches one guard off in the workers; the run must then end with 1, by the
-auditor's own count. Ends with 0 when all is well, 2 for a setting it does not know, and 3 when a
+SEED= draws amounts, references, accounts and where faults strike. NOTICES=off: the provider tells
+nothing of its own accord all afternoon, and everything ends the same. JSON=1 makes the last line
+one JSON object. BREAK= switches one guard off in the workers or at the door for notices; the run
+must then end with 1, by the auditor's own count. Ends with 0 when all is well, 2 for a setting it does not know, and 3 when a
 switched-off guard was not noticed.
 """
 
@@ -25,7 +26,7 @@ from typing import Any
 import httpx
 
 from tests.audit_book import FAULTS, audit, is_clean
-from tests.walkthrough import finding, queues, steps
+from tests.walkthrough import bringing, finding, queues, signing, steps, telling
 from tests.walkthrough.installation import Installation
 from tests.walkthrough.programs import wait_until
 from tests.walkthrough.walk import NotAsTold, Step, Walk
@@ -51,6 +52,12 @@ STEPS: dict[str, Callable[[Walk, Step], None]] = {
         finding.p_notice_before_the_answer,
         finding.q_outside_refund_is_seen,
         finding.r_taken_back_after_days,
+        telling.s_no_notices_same_end,
+        telling.t_notice_while_the_store_is_away,
+        signing.u_two_sign_that_it_did_not_happen,
+        signing.v_remedy_and_then_the_first_lands,
+        bringing.w_backup_restored_under_load,
+        bringing.x_stuck_rows_imported,
     )
 }
 # BREAK -> the count in which the auditor must find it.
@@ -61,27 +68,35 @@ FOUND_AS = {
     "release-on-timeout": "money",
     "quiet-period": "duplicates",
     "match-by-amount": "false_ends",
+    "first-notice-wins": "false_ends",
+    "ack-before-store": "notices_lost",
     "double": "duplicates",
     "lost": "lost",
     "missing-event": "missing_events",
 }
+# Not broken in the workers but in the provider, and in the web program.
+BROKEN_ELSEWHERE = frozenset({"double", "ack-before-store"})
 REST_SECONDS_MAX = 20
 
 
 def main(asked: list[str]) -> int:
     broken, wanted = os.environ.get("BREAK", ""), asked or [*STEPS]
-    seed_text = os.environ.get("SEED", "4821")
+    seed_text, notices = os.environ.get("SEED", "4821"), os.environ.get("NOTICES", "on")
     unknown = [name for name in wanted if name not in STEPS]
-    if unknown or (broken and broken not in FOUND_AS) or not seed_text.isdecimal():
-        known = f"steps {', '.join(STEPS)}; BREAK {', '.join(FOUND_AS)}; SEED a whole number"
-        print(f"This is not known: {unknown or broken or seed_text}. There is: {known}.")
+    unknown += [] if broken in ("", *FOUND_AS) else [f"BREAK={broken}"]
+    unknown += [] if notices in ("on", "off") else [f"NOTICES={notices}"]
+    unknown += [] if seed_text.isdecimal() else [f"SEED={seed_text}"]
+    if unknown:
+        known = f"steps {', '.join(STEPS)}; BREAK {', '.join(FOUND_AS)}; NOTICES on, off; SEED"
+        print(f"This is not known: {', '.join(unknown)}. There is: {known} a whole number.")
         return 2
     began = time.monotonic()
     print(f"Starting an installation of its own, SEED={seed_text}.", flush=True)
-    in_workers = "" if broken == "double" else broken
-    with Installation(broken=in_workers) as here:
+    in_workers = "" if broken in BROKEN_ELSEWHERE else broken
+    in_web = "tests.walkthrough.broken_web" if broken == "ack-before-store" else "config.asgi"
+    with Installation(broken=in_workers, web_module=in_web) as here:
         print(f"It runs at {here.address} after {time.monotonic() - began:.1f} s.", flush=True)
-        walk = Walk(here, int(seed_text))
+        walk = Walk(here, int(seed_text), with_notices=notices == "on")
         if broken == "double":
             here.provider.fault("execute_twice", account="plain-nokeys")
         taken = [_take(walk, name) for name in wanted]

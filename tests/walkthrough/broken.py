@@ -35,6 +35,7 @@ from refunds.ledger import Claim, Recorded, answer  # noqa: E402
 from refunds.models import Operation  # noqa: E402
 from refunds.providers import http, plain, stripe  # noqa: E402
 from refunds.providers.base import HttpRequest  # noqa: E402
+from tests.notices.broken import first_notice_wins  # noqa: E402
 
 REQUEUE = """
 WITH dead AS (
@@ -179,6 +180,7 @@ def _put(place: object, name: str, instead: object) -> None:
 
 
 MODES: dict[str, Callable[[], None]] = {
+    "first-notice-wins": first_notice_wins,
     "lease-requeue": lease_requeue,
     "new-key": new_key,
     "refused-on-500": refused_on_500,

@@ -125,7 +125,7 @@ def o_a_strangers_equal_refund(walk: Walk, step: Step) -> None:
         order = _unanswered(walk, step, "plain-nokeys", "drop_before_commit")
         walk.trail.wait_for(step.operation_id, "unknown")
         amount_minor = _amount(walk, step)
-        _refund_elsewhere(walk, order, amount_minor)
+        walk.refunded_elsewhere(order, amount_minor)
     _wait_for_verdict(walk, step, "absent")
     rests = ("failed", "awaiting_approval", "succeeded")
     walk.trail.wait_for(step.operation_id, *rests, seconds=40)
@@ -137,19 +137,11 @@ def o_a_strangers_equal_refund(walk: Walk, step: Step) -> None:
     require("found_succeeded" not in found, "the stranger's refund was taken for ours")
 
 
-def _refund_elsewhere(walk: Walk, order: Order, amount_minor: int) -> str:
-    made = walk.provider.control(
-        "POST",
-        "/external_refund",
-        {"account": order.account, "payment": order.payment_ref, "amount_minor": amount_minor},
-    )
-    return str(made["id"])
-
-
 def p_notice_before_the_answer(walk: Walk, step: Step) -> None:
     """The provider's notice overtakes its own answer, comes twice, and in reversed order."""
     account = "plain-async"
     walk.hear_notices_of(account)
+    walk.provider.control("POST", "/notices", {"deliver": "never"})  # until both are there
     amount_minor = walk.amount()
     order = walk.order(account, 3 * amount_minor)
     step.operation_id = walk.propose(order, amount_minor)
@@ -161,18 +153,16 @@ def p_notice_before_the_answer(walk: Walk, step: Step) -> None:
     walk.provider.control("POST", "/notices", {"deliver": "now", "order": "reversed"})
     walk.provider.release()
     _paid_once(walk, step)
-    stored = walk.trail.rows(
-        "SELECT count(*) AS n FROM notice WHERE provider_account = %s", account
-    )
-    sent = walk.provider.control("GET", "/notices")["notices"]
-    require(stored[0]["n"] >= 1, f"no notice was stored; the provider's are {sent}")
+    stored, sent = walk.notices_stored(account), walk.provider.control("GET", "/notices")["notices"]
+    wanted = 2 if walk.with_notices else 0
+    require(stored == wanted, f"{stored} notices were stored; the provider's are {sent}")
     require(len(walk.sends(step.operation_id)) == 1, "it was sent twice")
 
 
 def q_outside_refund_is_seen(walk: Walk, step: Step) -> None:
     """30.00 goes out at the provider's own desk; nobody tells us. Six minutes later it counts."""
     order = walk.order("plain-main", 12900)
-    ref = _refund_elsewhere(walk, order, 3000)
+    ref = walk.refunded_elsewhere(order, 3000)
     walk.time_passes(330)
 
     def counted() -> bool | None:

@@ -20,6 +20,7 @@ from typing import Any, Self
 from config import embedded
 from config.embedded.places import forget_files
 from config.supervision.guardian import MARK_VARIABLE
+from tests.backup import Backup
 from tests.provider_process import ROOT, SandboxProcess
 from tests.walkthrough.programs import Killed, NotReady, Program
 
@@ -69,6 +70,7 @@ class Installation:
         home = embedded.home_for(ROOT, self.run_dir, "demo")
         self._database, self._bell = embedded.servers_for(home, "demo")
         self.database = self._database.url(DATABASE)
+        self.backup = Backup(self._database.url("postgres"), DATABASE)
         self.programs: dict[str, Program] = {}
 
     @property
@@ -85,6 +87,11 @@ class Installation:
     def skew_seconds(self) -> int:
         """By how much this installation's clocks may differ."""
         return int(LIMITS["skew_seconds"])
+
+    @property
+    def backup_database(self) -> str:
+        """The copy that `backup.take` made."""
+        return self._database.url(self.backup.copy)
 
     @contextmanager
     def asleep(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ OUTAGE_COUNT = 5
 LEADS = ("ben", "cleo")
 
 
-def _proposed(walk: Walk, step: Step, account: str, count: int) -> dict[str, int]:
+def proposed(walk: Walk, step: Step, account: str, count: int) -> dict[str, int]:
     """As many refunds, each of an order of its own: id -> amount in minor units."""
     amounts = {}
     for _ in range(count):
@@ -24,7 +24,7 @@ def _proposed(walk: Walk, step: Step, account: str, count: int) -> dict[str, int
     return amounts
 
 
-def _approve_all(walk: Walk, operation_ids: Iterable[str]) -> None:
+def approve_all(walk: Walk, operation_ids: Iterable[str]) -> None:
     """By two leads in turn."""
     for operation_id, name in zip(operation_ids, itertools.cycle(LEADS)):
         walk.person(name).approve(operation_id)
@@ -51,12 +51,12 @@ def h_credential_revoked(walk: Walk, step: Step) -> None:
     """Somebody revokes the provider's key while 14 approved refunds go out."""
     account = "plain-weak"
     key = walk.provider.configure(account)["api_key"]
-    amounts = _proposed(walk, step, account, REVOKED_COUNT)
+    amounts = proposed(walk, step, account, REVOKED_COUNT)
     ids = [*amounts]
     before = walk.draw.randrange(REVOKED_COUNT // 2)
-    _approve_all(walk, ids[:before])
+    approve_all(walk, ids[:before])
     walk.provider.configure(account, api_key="rotated-behind-our-back")
-    _approve_all(walk, ids[before:])
+    approve_all(walk, ids[before:])
     walk.trail.wait_for_pause(account, "credential")
     _nothing_on_its_way(walk, ids)
     turned_away = [each for each in walk.provider.calls(account) if each["answered"] == 401]
@@ -75,9 +75,9 @@ def i_provider_down(walk: Walk, step: Step) -> None:
     """The provider is away: connections are refused. Nobody has to do anything."""
     account = "plain-forever"
     before = len(walk.provider.refunds(account))
-    amounts = _proposed(walk, step, account, OUTAGE_COUNT)
+    amounts = proposed(walk, step, account, OUTAGE_COUNT)
     step.killed.append(walk.here.kill_provider())
-    _approve_all(walk, amounts)
+    approve_all(walk, amounts)
     walk.trail.wait_for_pause(account, "outage")
     _nothing_on_its_way(walk, amounts)
     step.look_at(walk.person("cleo").read_operation_page(step.operation_id), "main")

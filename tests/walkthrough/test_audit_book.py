@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import connection, transaction
+from django.utils import timezone
 
 from reconciliation import reconciler
 from refunds import approvals, dispatch
+from refunds.ledger.adoption import Stuck, adopt
 from refunds.models import Operation
 from tests import build
 from tests.audit_book import FAULTS, audit, is_clean
@@ -209,6 +213,53 @@ def test_money_of_an_unknown_refund_that_is_not_held_is_found(
     plant.execute("UPDATE reservation SET state = 'released'")
     plant.execute("UPDATE payment SET held_minor = 0")
     assert faults(counted(provider, database)) == {"money": 1}
+
+
+@pytest.fixture
+def adopted(provider: SandboxProcess, cast: Cast) -> Operation:
+    """A refund that another system made, taken over and found by its reference."""
+    provider.payment()
+    order = build.order()
+    made = provider.control(
+        "POST",
+        "/external_refund",
+        {"account": "plain-main", "payment": "pi_4821", "amount_minor": 5000},
+    )
+    stuck = Stuck(
+        payment=order.payments.get(),
+        amount_minor=5000,
+        currency="USD",
+        source_ref="old-1",
+        requested_at=timezone.now(),
+        provider_refund_ref=made["id"],
+    )
+    with transaction.atomic():
+        operation = adopt(stuck, cast.ines)
+    reconciler.look_up(operation.pk)
+    return operation
+
+
+def test_the_end_of_what_another_system_sent_is_held_against_the_refund_it_names(
+    provider: SandboxProcess, adopted: Operation, database: str, plant: psycopg.Connection
+) -> None:
+    assert is_clean(counted(provider, database)), counted(provider, database)
+    plant.execute("UPDATE operation SET state = 'failed'")
+    assert counted(provider, database)["false_ends"] == 1
+    plant.execute("UPDATE operation SET state = 'succeeded', amount_minor = 4000")
+    assert counted(provider, database)["false_ends"] == 1
+
+
+def test_a_notice_that_was_acknowledged_and_is_not_stored_is_lost(
+    provider: SandboxProcess, sent: Operation, database: str
+) -> None:
+    with closing(sqlite3.connect(provider.book_file, autocommit=True)) as book:
+        book.execute(
+            "INSERT INTO notices (seq, account, refund_id, status_at, due_at, state, options)"
+            " VALUES (77, 'plain-main', 'rf_1', 0, 0, 'sent', '{}')"
+        )
+    counts = counted(provider, database)
+    assert faults(counts) == {"notices_lost": 1}
+    assert counts["found"]["notices_lost"][0].startswith("evt_0077 of plain-main")
 
 
 def test_the_command_prints_the_counts_and_ends_with_1_when_something_is_wrong(

@@ -14,14 +14,25 @@ class Trail:
     """Reads only; every question is a statement of its own, so it sees what is committed now."""
 
     def __init__(self, database: str) -> None:
-        self._connection = psycopg.connect(database, autocommit=True, row_factory=dict_row)
-        self._connection.read_only = True
+        self._database = database
+        self._connection = self._enter()
+
+    def _enter(self) -> psycopg.Connection[dict[str, Any]]:
+        connection = psycopg.connect(self._database, autocommit=True, row_factory=dict_row)
+        connection.read_only = True
+        return connection
 
     def close(self) -> None:
         self._connection.close()
 
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
-        return self._connection.execute(query.encode(), values).fetchall()
+        try:
+            return self._connection.execute(query.encode(), values).fetchall()
+        except psycopg.OperationalError:
+            # The database was away or exchanged meanwhile; what is there now is read.
+            self._connection.close()
+            self._connection = self._enter()
+            return self._connection.execute(query.encode(), values).fetchall()
 
     def operation(self, operation_id: str) -> dict[str, Any]:
         """Every column of it."""
@@ -56,6 +67,13 @@ class Trail:
             operation_id,
         )
         return [reason for row in found for reason in row["reasons"]]
+
+    def case(self, operation_id: str) -> int:
+        """The number of the case that is open on it."""
+        [row] = self.rows(
+            "SELECT id FROM review_case WHERE operation_id = %s AND closed_at IS NULL", operation_id
+        )
+        return int(row["id"])
 
     def verdicts(self, operation_id: str) -> list[str]:
         """What each lookup of it said, oldest first."""

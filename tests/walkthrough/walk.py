@@ -97,8 +97,10 @@ class Sender:
 class Walk:
     """One afternoon at one installation."""
 
-    def __init__(self, here: Installation, seed: int) -> None:
+    def __init__(self, here: Installation, seed: int, *, with_notices: bool = True) -> None:
+        """`with_notices` False: the provider tells nothing of its own accord, whatever is asked."""
         self.here = here
+        self.with_notices = with_notices
         self.draw = random.Random(seed)
         self.trail = Trail(here.database)
         self.echo = AgentDoor(here.address, here.keys["Echo"])
@@ -125,6 +127,11 @@ class Walk:
         if name not in self._people:
             self._people[name] = Console(self.here.address, name, self.here.password).sign_in()
         return self._people[name]
+
+    def person_at_hand(self, name: str) -> Console:
+        """Signed in just now, as acts that must be confirmed need it."""
+        self._people.pop(name, None)
+        return self.person(name)
 
     def amount(self, least_minor: int = 1000, most_minor: int = 9900) -> int:
         return self.draw.randint(least_minor, most_minor)
@@ -168,6 +175,15 @@ class Walk:
             if call["on"] == "create" and call["marker"] == operation_id
         ]
 
+    def refunded_elsewhere(self, order: Order, amount_minor: int) -> str:
+        """A refund at the provider's own desk, not by us; its reference there."""
+        made = self.provider.control(
+            "POST",
+            "/external_refund",
+            {"account": order.account, "payment": order.payment_ref, "amount_minor": amount_minor},
+        )
+        return str(made["id"])
+
     def time_passes(self, seconds: float) -> None:
         """Both sides' clocks move on, while nothing of ours runs."""
 
@@ -182,9 +198,20 @@ class Walk:
         wait_until(moved, what="an instant in which nobody holds a row")
 
     def hear_notices_of(self, account: str) -> None:
-        """From now on the provider sends this account's notices to the installation."""
+        """From now on the provider sends this account's notices, if it may send any."""
         url = f"{self.here.address}/webhooks/{account}"
-        self.provider.configure(account, webhook_url=url, notices=True)
+        self.provider.configure(account, webhook_url=url, notices=self.with_notices)
+
+    def hear_no_notices_of(self, account: str) -> None:
+        """From now on the provider makes none for this account."""
+        self.provider.configure(account, notices=False)
+
+    def notices_stored(self, account: str) -> int:
+        """How many of this account came in so far."""
+        found = self.trail.rows(
+            "SELECT count(*) AS n FROM notice WHERE provider_account = %s", account
+        )
+        return int(found[0]["n"])
 
     def senders(self) -> list[Sender]:
         """Two processes that send what they are told, started at the first call."""
