@@ -52,11 +52,18 @@ class Installation:
         self,
         *,
         broken: str = "",
+        broken_module: str = "tests.walkthrough.broken",
         policy_changes: dict[str, str] = POLICY_CHANGES,
         web_module: str = "config.asgi",
+        accounts_file: str = "",
+        settings: dict[str, str] | None = None,
     ) -> None:
         """`broken` names one guard that its workers run without (see `broken.py`);
-        `policy_changes` replaces lines of policy.toml; `web_module` holds the `application`."""
+        `policy_changes` replaces lines of policy.toml; `web_module` holds the `application`.
+
+        `accounts_file` is what AFTERSEND_PROVIDERS names, `{sandbox}` standing for the provider's
+        address; `settings` are further variables of the environment.
+        """
         self.run_dir = Path(tempfile.mkdtemp(prefix="walk-"))
         self.address = f"http://127.0.0.1:{_free_port()}"
         self._token = secrets.token_hex(16)
@@ -64,9 +71,10 @@ class Installation:
             self.run_dir / "book.sqlite3", environment={**os.environ, MARK_VARIABLE: self._token}
         )
         self._provider_is_down = False
-        self._broken = broken
+        self._broken, self._broken_module = broken, broken_module
         self._policy_changes = policy_changes
         self._web_module = web_module
+        self._accounts_file, self._settings = accounts_file, settings or {}
         home = embedded.home_for(ROOT, self.run_dir, "demo")
         self._database, self._bell = embedded.servers_for(home, "demo")
         self.database = self._database.url(DATABASE)
@@ -113,7 +121,7 @@ class Installation:
                 for each in started:
                     each.result()
             self.environment = self._environment()
-            self._write_policy()
+            self._write_files()
             self.run("-m", "tests.walkthrough.people")
             kept = json.loads((self.run_dir / "demo.json").read_text())
             self.keys: dict[str, str] = kept["keys"]
@@ -174,9 +182,7 @@ class Installation:
 
     def _start_programs(self) -> None:
         port = self.address.rpartition(":")[2]
-        celery = (
-            ["-m", "tests.walkthrough.broken", self._broken] if self._broken else ["-m", "celery"]
-        )
+        celery = ["-m", self._broken_module, self._broken] if self._broken else ["-m", "celery"]
         worker = [*celery, "-A", "config.celery", "worker", "--without-gossip", "--without-mingle"]
         commands = {
             "web": ["-m", "uvicorn", f"{self._web_module}:application", "--port", port],
@@ -220,22 +226,31 @@ class Installation:
                 ("AFTERSEND_", "DJANGO_", "DATABASE_", "CELERY_", "CACHE_", "PG")
             )
         }
-        return inherited | {
-            MARK_VARIABLE: self._token,
-            "AFTERSEND_ENV": "demo",
-            "AFTERSEND_RUN_DIR": str(self.run_dir),
-            "AFTERSEND_PORT": self.address.rpartition(":")[2],
-            "AFTERSEND_SANDBOX_URL": self.provider.base_url,
-            "AFTERSEND_POLICY_FILE": str(self.run_dir / "policy.toml"),
-            "AFTERSEND_LIMITS": json.dumps(LIMITS),
-            "DATABASE_URL": self.database,
-            "CELERY_BROKER_URL": self._bell.url(),
-            "CACHE_URL": self._bell.cache_url(),
-            "DJANGO_SETTINGS_MODULE": "config.settings",
-            "PYTHONUNBUFFERED": "1",
-        }
+        accounts = {"AFTERSEND_PROVIDERS": str(self.run_dir / "accounts.toml")}
+        return (
+            inherited
+            | self._settings
+            | (accounts if self._accounts_file else {})
+            | {
+                MARK_VARIABLE: self._token,
+                "AFTERSEND_ENV": "demo",
+                "AFTERSEND_RUN_DIR": str(self.run_dir),
+                "AFTERSEND_PORT": self.address.rpartition(":")[2],
+                "AFTERSEND_SANDBOX_URL": self.provider.base_url,
+                "AFTERSEND_POLICY_FILE": str(self.run_dir / "policy.toml"),
+                "AFTERSEND_LIMITS": json.dumps(LIMITS),
+                "DATABASE_URL": self.database,
+                "CELERY_BROKER_URL": self._bell.url(),
+                "CACHE_URL": self._bell.cache_url(),
+                "DJANGO_SETTINGS_MODULE": "config.settings",
+                "PYTHONUNBUFFERED": "1",
+            }
+        )
 
-    def _write_policy(self) -> None:
+    def _write_files(self) -> None:
+        if self._accounts_file:
+            text = self._accounts_file.replace("{sandbox}", self.provider.base_url)
+            (self.run_dir / "accounts.toml").write_text(text)
         text = (ROOT / "policy.toml").read_text()
         for usual, here in self._policy_changes.items():
             assert usual in text, f"policy.toml no longer says {usual!r}"
