@@ -332,3 +332,23 @@ def test_evidence_of_another_day_shows_that_day_on_both_sides(
     assert f"sent {day} " in row
     assert ", or later" in row
     assert f'theirs">{day} ' in row
+
+
+@pytest.mark.django_db
+def test_the_money_of_an_earlier_version_is_what_was_written_down_then(cast: Cast) -> None:
+    build.order()
+    operation = build.proposed(cast.echo)
+    build.external_refund("4821", 2000)
+    approvals.approve(operation.pk, cast.ben, build.shown(operation))
+    build.external_refund("4821", 1000, ref="rf_later")
+    mia = signed_in(cast.mia)
+
+    def then(version: int) -> str:
+        url = f"/operations/{operation.pk}?at={version}"
+        return " ".join(Page(url, 200, text(mia.get(url))).part("balance-then").split())
+
+    assert "Available 129.00 USD" in then(1)
+    assert "when it was proposed" in then(1)
+    assert "Available 109.00 USD" in then(3)
+    assert "for ben’s approval" in then(3)
+    assert "99.00" not in then(3)
