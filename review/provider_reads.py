@@ -71,3 +71,17 @@ def health(account: str, now: datetime) -> Health:
         notices_waiting=Notice.objects.filter(provider_account=account, applied_at=None).count(),
         notices_refused=sum(refused.values_list("count", flat=True)),
     )
+
+
+def newest(account: str, now: datetime) -> list[str]:
+    """The last of everything that `health` tells of, as texts that differ when there is a newer."""
+    attempts = Attempt.objects.filter(
+        recorded_at__gt=now - DAY, operation__provider_account=account, closed_at__isnull=False
+    )
+    sent = attempts.order_by("-recorded_at").values_list("recorded_at", flat=True).first()
+    sweeps = AccountSweep.objects.filter(provider_account=account).values_list(
+        "kind", "completed_at", "because"
+    )
+    notices = Notice.objects.filter(provider_account=account)
+    newest_notice = notices.order_by("-pk").values_list("pk", flat=True).first()
+    return [f"sent {sent}", f"notice {newest_notice}", *(f"list {each}" for each in sweeps)]

@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from reconciliation import alarms as verbs
-from review import access, alarm_reads, intent, roles
+from review import access, alarm_reads, intent, polled, roles
 from review.alarm_reads import Row
 from review.intent import Hidden, Pressed
-from review.paging import changed_since, signature
+from review.paging import signature
 from review.presenters import alarms as words
 
 POLL_SECONDS = 60
@@ -88,9 +88,6 @@ def _marks(rows: list[Row]) -> list[tuple[object, int]]:
 
 def _poll(request: HttpRequest) -> HttpResponse:
     now = access.viewer(request).clock.now
-    count = changed_since(request.GET["since"], _marks(alarm_reads.open_rows(now)))
-    if not count:
-        return HttpResponse(status=204)
     tab = request.GET.get("tab", "")
     url = f"{request.path}?tab={tab}" if tab in ("ended", "watched") else request.path
-    return render(request, "review/parts.html#changed", {"count": count, "url": url})
+    return polled.answer(request, _marks(alarm_reads.open_rows(now)), url=url)

@@ -14,17 +14,22 @@ from refunds import accepting
 from refunds.ledger import accepted_now
 from refunds.models import AcceptedFact
 from refunds.providers import registry
-from review import accepted_page, access, intent, provider_reads, roles
+from review import accepted_page, access, intent, polled, provider_reads, roles
+from review.access import Viewer
 from review.intent import Hidden, Pressed
-from review.paging import whole
+from review.paging import signature, whole
 from review.presenters import contract as words
 from review.presenters.sentences import what_may_be_done
+from review.views.sending import POLL_SECONDS
 
 
 @require_GET
 def account(request: HttpRequest, account: str) -> HttpResponse:
-    """The account's page; 404 for one that is not configured. `done` is a press of the reader."""
-    access.require(request, roles.SEE)
+    """The account's page; 404 for one that is not configured. `done` is a press of the reader,
+    `since` a poll."""
+    who = access.require(request, roles.SEE)
+    if "since" in request.GET and account in registry.accounts():
+        return polled.answer(request, _marks(account, who))
     return _page(request, account, intent.pressed_before(request))
 
 
@@ -51,9 +56,22 @@ def _page(
         "pressed": pressed,
         "about": about,
         "typed": request.POST,
+        "poll_seconds": POLL_SECONDS,
+        "signature": signature(_marks(account, who)),
     }
     status = pressed.status if pressed else 200
     return render(request, "review/provider.html", context, status=status)
+
+
+def _marks(account: str, who: Viewer) -> list[tuple[object, int]]:
+    """What makes the page another one: a pause, a figure, a send, a list that was read, a notice."""
+    halts = [each for each in who.halts if each.account == account]
+    accepted = accepted_page.rows(account, who)
+    return [
+        *((f"{each.kind} {each.at.isoformat()}", 0) for each in halts),
+        *((f"fact {each.fact.pk} {each.standing}", 0) for each in accepted),
+        *((each, 0) for each in provider_reads.newest(account, who.clock.now)),
+    ]
 
 
 @require_POST

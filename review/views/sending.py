@@ -18,13 +18,16 @@ from refunds.ledger import sending as verbs
 from refunds.providers import registry
 from refunds.queries import pages
 from refunds.text import check_text
-from review import access, intent, quarantine_page, roles
+from review import access, intent, polled, quarantine_page, roles
 from review.access import Viewer
 from review.intent import Hidden, Pressed
+from review.paging import signature
 from review.presenters.sentences import what_may_be_done
+from review.quarantine_page import Standing
 
 REASON_LENGTH_MIN = 10
 REASON_LENGTH_MAX = 300
+POLL_SECONDS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +46,11 @@ class AccountRow:
 
 @require_GET
 def accounts(request: HttpRequest) -> HttpResponse:
-    """Which accounts send; `done` is a press of this reader."""
-    access.require(request, roles.SEE)
+    """Which accounts send; `done` is a press of this reader, `since` a poll."""
+    who = access.require(request, roles.SEE)
+    if "since" in request.GET:
+        now = _marks(pages.halts(), pages.waiting_by_account(), quarantine_page.standing(who))
+        return polled.answer(request, now)
     return _page(request, intent.pressed_before(request))
 
 
@@ -53,10 +59,11 @@ def _page(request: HttpRequest, pressed: Pressed | None, *, about: str = "") -> 
     halts = pages.halts()
     waiting = pages.waiting_by_account()
     stop = next((each for each in halts if each.kind == "stop"), None)
+    quarantine = quarantine_page.standing(who)
     context: dict[str, Any] = {
         "clock": who.clock,
         "stop": stop,
-        "quarantine": quarantine_page.standing(who),
+        "quarantine": quarantine,
         "rows": [_row(name, halts, waiting, who) for name in sorted(registry.accounts())],
         "waiting": sum(count for count, _ in waiting.values()),
         "stop_form": _drawn(stop),
@@ -67,9 +74,26 @@ def _page(request: HttpRequest, pressed: Pressed | None, *, about: str = "") -> 
         "pressed": pressed,
         "about": about,
         "typed": request.POST,
+        "poll_seconds": POLL_SECONDS,
+        "signature": signature(_marks(halts, waiting, quarantine)),
     }
     status = pressed.status if pressed else 200
     return render(request, "review/sending.html", context, status=status)
+
+
+def _marks(
+    halts: list[pages.Halt],
+    waiting: dict[str, tuple[int, datetime]],
+    quarantine: Standing | None,
+) -> list[tuple[object, int]]:
+    """What makes the page another one: what stops, how much waits, what a quarantine still lacks."""
+    marks: list[tuple[object, int]] = [
+        (f"{each.kind} {each.account} {each.at.isoformat()}", 0) for each in halts
+    ]
+    marks += [(name, count) for name, (count, _) in waiting.items()]
+    if quarantine is not None:
+        marks.append((quarantine_page.digest(quarantine.row), len(quarantine.missing)))
+    return marks
 
 
 def _row(

@@ -18,10 +18,10 @@ from reconciliation.models import Case
 from refunds.domain.errors import Refusal
 from refunds.models import Evidence, Operation, Payment
 from refunds.queries import pages
-from review import access, case_reads, clusters, facts, intent, roles
+from review import access, case_reads, clusters, facts, intent, polled, roles
 from review.context import counts
 from review.intent import Hidden, Pressed
-from review.paging import PAGE_ROWS, changed_since, cursor_instant, signature
+from review.paging import PAGE_ROWS, cursor_instant, signature
 from review.presenters import case as case_words
 from review.presenters import rows
 from review.presenters.facts import CaseFacts
@@ -209,12 +209,8 @@ def _poll(
         now += [(f"case {pk}", own + (version or 0)) for pk, own, version in found]
     if auto is not None:
         now += auto.values_list("pk", "version")[:PAGE_ROWS]
-    changed = changed_since(request.GET["since"], now)
-    if not changed:
-        return HttpResponse(status=204)
     tab = _tab(request)
-    url = f"{request.path}?tab={tab}" if tab else request.path
-    return render(request, "review/parts.html#changed", {"count": changed, "url": url})
+    return polled.answer(request, now, url=f"{request.path}?tab={tab}" if tab else "")
 
 
 def _case_row(case: Case, last: dict[UUID, Evidence], who: access.Viewer) -> Row:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -27,6 +28,21 @@ def _stopped_by(person: Person) -> Client:
     client = signed_in(person)
     assert _press(client, "/sending/stop", reason=REASON).status_code == 303
     return client
+
+
+@pytest.mark.parametrize("address", ["/sending", "/sending/plain-main"])
+def test_a_poll_says_that_something_changed_and_moves_nothing(cast: Cast, address: str) -> None:
+    mia = signed_in(cast.mia)
+    page = text(mia.get(address))
+    poll = re.search(r'hx-get="([^"]+since=[^"]*)"', page)
+    assert poll is not None
+    assert 'data-poll="15"' in page
+    assert mia.get(poll[1]).status_code == 204
+    sending.pause("plain-main", kind="outage", reason="It does not answer.", by="dispatcher")
+    moved = text(mia.get(poll[1]))
+    assert "1 changed: show" in moved
+    assert f'href="{address}"' in moved
+    assert "<table" not in moved
 
 
 @pytest.mark.parametrize("name", ["ben", "omar", "ines", "fay", "adam"])
