@@ -11,7 +11,7 @@ from django.db.models import Max
 
 from reconciliation.models import Acknowledgement, Alarm, SignalRun
 from reconciliation.monitors.reading import Reading
-from reconciliation.monitors.table import Signal
+from reconciliation.monitors.signal import Signal
 from refunds.domain.errors import Refusal
 from refunds.models import Person
 from refunds.text import check_text

@@ -72,6 +72,7 @@ def ask(operation: Operation, no: int) -> Looked:
         why_incomplete=listing.because,
         known_refs=known_refs(operation),
         first_recorded_at=attempts[0].recorded_at if attempts else operation.created_at,
+        others_refs=None if account.contract.markers_returned else _others_refs(operation),
     )
     evidence = Evidence.objects.create(
         operation=operation,
@@ -96,6 +97,12 @@ def known_refs(operation: Operation) -> frozenset[str]:
     """References of the refunds that are booked or accepted for this operation."""
     booked = ProviderRefund.objects.filter(operation=operation).values_list("ref", flat=True)
     return frozenset(booked)
+
+
+def _others_refs(operation: Operation) -> frozenset[str]:
+    """References of the refunds of the same payment that are booked for other operations."""
+    booked = ProviderRefund.objects.filter(payment=operation.payment, operation__isnull=False)
+    return frozenset(booked.exclude(operation=operation).values_list("ref", flat=True))
 
 
 def _read(operation: Operation, account: Account, attempts: list[Attempt]) -> Listing:

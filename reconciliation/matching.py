@@ -1,7 +1,8 @@
 """Comparing what a provider shows with what we asked for. Pure.
 
 Ours is known by our marker or by a reference we hold; amount, payment, currency, status and time
-never match by themselves: they are cross-checks that can only lead to a person (rule 20).
+never match by themselves: they are cross-checks that can only lead to a person (rule 20). Where a
+provider gives no marker back, an equal refund of nobody else's is neither ours nor proof of absence.
 """
 
 from __future__ import annotations
@@ -74,8 +75,13 @@ def match(
     why_incomplete: str,
     known_refs: frozenset[str],
     first_recorded_at: datetime,
+    others_refs: frozenset[str] | None = None,
 ) -> Finding:
-    """Compare every record with the operation; see Verdict."""
+    """Compare every record with the operation; see Verdict.
+
+    `others_refs` is given where the provider gives no marker back: the references that are booked
+    for other operations.
+    """
     candidates = tuple(
         _compare(record, expected, known_refs, first_recorded_at) for record in records
     )
@@ -96,6 +102,14 @@ def match(
             because=f"The provider did not answer the question: {why_incomplete}.",
             candidates=candidates,
         )
+    unclear = [] if others_refs is None else _may_be_ours(candidates, others_refs)
+    if unclear:
+        return Finding(
+            verdict=Verdict.CANNOT_TELL,
+            because="This provider gives no marker back, and ours may be one of"
+            f" {', '.join(each.record.ref for each in unclear)}.",
+            candidates=candidates,
+        )
     others = f"{len(candidates)} of other origin" if candidates else "none at all"
     return Finding(
         verdict=Verdict.ABSENT,
@@ -103,6 +117,17 @@ def match(
         candidates=candidates,
         complete=True,
     )
+
+
+def _may_be_ours(candidates: tuple[Candidate, ...], others_refs: frozenset[str]) -> list[Candidate]:
+    """Refunds without a marker that are as we asked for, and that no other operation has."""
+    return [
+        each
+        for each in candidates
+        if each.record.ref not in others_refs
+        and each.fields["marker"] == "missing"
+        and all(each.fields[name] != "differs" for name in ("payment", "amount", "currency"))
+    ]
 
 
 def _one(ours: Candidate, candidates: tuple[Candidate, ...]) -> Finding:

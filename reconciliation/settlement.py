@@ -13,7 +13,7 @@ from django.db import transaction
 
 from reconciliation import outside
 from reconciliation.cases import open_case, open_payment_case
-from reconciliation.models import SettlementLine
+from reconciliation.models import SettlementCover, SettlementLine
 from reconciliation.settlement_csv import Line
 from refunds.domain.errors import Refusal
 from refunds.domain.money import display
@@ -56,7 +56,14 @@ def take(line: Line) -> str:
 
 def missing(account: str, since: datetime, until: datetime) -> list[str]:
     """Ask a person about every refund of the account that we count, made in that time, and that no
-    report has; once for each. Returns their references."""
+    report has; once for each. Returns their references.
+
+    That the reports have all of that time is remembered: the standing check holds later refunds,
+    and what people say of them, against it.
+    """
+    SettlementCover.objects.get_or_create(
+        provider_account=account, covered_from=since, covered_until=until
+    )
     reported = SettlementLine.objects.filter(provider_account=account)
     rows = (
         ProviderRefund.objects.filter(
@@ -68,27 +75,28 @@ def missing(account: str, since: datetime, until: datetime) -> list[str]:
         .exclude(ref__in=reported.values("provider_refund_ref"))
         .select_related("payment", "operation")
     )
-    found = []
-    for row in rows.iterator():
-        with transaction.atomic():
-            because = (
-                f"{row.ref} is booked with {display(row.amount_minor, row.payment.currency)}, and no"
-                f" settlement report until {until:%Y-%m-%d %H:%M} UTC has it."
-            )
-            _ask(row, "contradiction", because)
-            SettlementLine.objects.create(
-                provider_account=account,
-                provider_refund_ref=row.ref,
-                payment_ref=row.payment.ref,
-                amount_minor=row.amount_minor,
-                currency=row.payment.currency,
-                provider_status=row.provider_status,
-                provider_created_at=row.provider_created_at,
-                verdict=MISSING,
-                because=because[:300],
-            )
-        found.append(row.ref)
-    return found
+    return [_missed(row, until) for row in rows.iterator()]
+
+
+@transaction.atomic
+def _missed(row: ProviderRefund, until: datetime) -> str:
+    because = (
+        f"{row.ref} is booked with {display(row.amount_minor, row.payment.currency)}, and no"
+        f" settlement report until {until:%Y-%m-%d %H:%M} UTC has it."
+    )
+    _ask(row, "contradiction", because)
+    SettlementLine.objects.create(
+        provider_account=row.provider_account,
+        provider_refund_ref=row.ref,
+        payment_ref=row.payment.ref,
+        amount_minor=row.amount_minor,
+        currency=row.payment.currency,
+        provider_status=row.provider_status,
+        provider_created_at=row.provider_created_at,
+        verdict=MISSING,
+        because=because[:300],
+    )
+    return row.ref
 
 
 def _row(line: Line) -> ProviderRefund | None:

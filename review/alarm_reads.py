@@ -10,7 +10,8 @@ from django.db.models import Prefetch, QuerySet
 from django.urls import NoReverseMatch, reverse
 
 from reconciliation.models import Acknowledgement, Alarm, SignalRun, VerifierRound
-from reconciliation.monitors.table import MONITORS, SIGNALS, Signal
+from reconciliation.monitors.signal import Signal
+from reconciliation.monitors.table import MONITORS, SIGNALS
 from review import intent
 from review.intent import Hidden
 from review.presenters import alarms as words

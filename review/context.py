@@ -147,7 +147,7 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
             url=reverse("unknown"),
             word="Unknown",
             icon="s-unknown",
-            current=here in ("unknown", "together") or str(here).startswith("case"),
+            current=here in ("unknown", "together", "by_hand") or str(here).startswith("case"),
             count=waits.queue,
         ),
         Item(

@@ -1,5 +1,7 @@
 """Reading the book as the account's lookup shows it: lagging, filtered, in pages."""
 
+from dataclasses import replace
+
 from sandbox.book import Book, Refund
 from sandbox.dialects import DisputePage, Page
 from sandbox.disputes import Disputes
@@ -24,6 +26,13 @@ def refund_not_found(refund_id: str) -> Declined:
 
 def _cursor_not_found(cursor: str) -> Declined:
     return Declined("cursor_not_found", f"no page after {cursor!r}", param="starting_after")
+
+
+def _as_shown(turn: Turn, refund: Refund) -> Refund:
+    """Some providers take a marker and give none back."""
+    if turn.profile.returns_markers:
+        return refund
+    return replace(refund, marker=None, metadata={})
 
 
 class Lookups:
@@ -66,7 +75,7 @@ class Lookups:
         hidden = "retrieve_404" in turn.twists or "wrong_mode" in turn.twists
         if refund is None or refund.account != turn.account or hidden:
             raise refund_not_found(asked.refund_id)
-        return turn.dialect.current(refund)
+        return turn.dialect.current(_as_shown(turn, refund))
 
     def _page(self, turn: Turn, asked: ListRefunds) -> Page:
         if "wrong_mode" in turn.twists:
@@ -89,7 +98,7 @@ class Lookups:
             newest_first=not ascending,
             limit=asked.limit + 1,
         )
-        shown = found[: asked.limit]
+        shown = [_as_shown(turn, each) for each in found[: asked.limit]]
         more = len(found) > asked.limit
         if backwards:
             shown.reverse()

@@ -37,6 +37,7 @@ class Profile:
     notices: bool = False
     settle_seconds: float | None = None
     polices_totals: bool = False
+    returns_markers: bool = True
     reasons_accepted: tuple[str, ...] | None = None
     mode: str = "live"
     api_key: str | None = None

@@ -124,6 +124,7 @@ def empty_pages() -> dict[str, tuple[str, str]]:
         "approvals": ("ben", "/approvals"),
         "stale": ("ben", "/approvals?tab=stale"),
         "unknown": ("omar", "/unknown"),
+        "by-hand": ("mia", "/unknown/by-hand"),
         "orders": ("ben", "/orders"),
         "status": ("rosa", "/status"),
         "alerts": ("omar", "/alerts"),

@@ -12,7 +12,7 @@ from reconciliation.models.case_work import (
 from reconciliation.models.cases import Case
 from reconciliation.models.notices import Notice, NoticeRefused
 from reconciliation.models.outbox import Consequence, Delivery, DeliveryTry, Line
-from reconciliation.models.settlement import SettlementLine
+from reconciliation.models.settlement import SettlementCover, SettlementLine
 from reconciliation.models.sweeps import AccountSweep
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Notice",
     "NoticeRefused",
     "Ruling",
+    "SettlementCover",
     "SettlementLine",
     "RulingEnd",
     "SignalRun",

@@ -93,7 +93,7 @@ class VerifierRound(models.Model):
     """
 
     name = models.CharField(max_length=48, primary_key=True)
-    cursor = models.CharField(max_length=64, blank=True)
+    cursor = models.CharField(max_length=200, blank=True)
     changes_until = models.DateTimeField(null=True)
     began_at = models.DateTimeField(null=True)
     checked_count = models.BigIntegerField(default=0)

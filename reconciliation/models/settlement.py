@@ -43,6 +43,32 @@ class SettlementLine(models.Model):
                 condition=models.Q(verdict__in=["match", "different", "extra", "missing"]),
             ),
         ]
+        indexes = [
+            models.Index(
+                fields=["provider_account", "imported_at"], name="settlement_line_by_import"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.provider_refund_ref} {self.verdict}"
+
+
+class SettlementCover(models.Model):
+    """Somebody said that an account's reports have every refund made in this time."""
+
+    provider_account = models.CharField(max_length=64)
+    covered_from = models.DateTimeField()
+    covered_until = models.DateTimeField()
+    said_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "settlement_cover"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["provider_account", "covered_from", "covered_until"],
+                name="settlement_cover_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.provider_account} until {self.covered_until:%Y-%m-%d}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.functions import Now
 
 
 class AccountSweep(models.Model):
@@ -11,7 +12,7 @@ class AccountSweep(models.Model):
     `recent` reads on from where the last complete run began; `deep` reads weeks again, once a
     day. A run may take several steps: `what`, `page_cursor` say where it stands, `began_at` is
     NULL between runs. `covered_from`, `covered_until`: the last complete run has read everything
-    created between them; nothing else moves them.
+    created between them; nothing else moves them. `stood_by_at`: since when it is read at all.
     """
 
     provider_account = models.CharField(max_length=64)
@@ -29,6 +30,7 @@ class AccountSweep(models.Model):
     covered_until = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
     saw_pause = models.BooleanField(default=False)
+    stood_by_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         db_table = "account_sweep"

@@ -112,3 +112,17 @@ def accounts_gone() -> list[Reading]:
         for name, count in rows(_ACCOUNTS_IN_USE)
         if name not in registry.accounts()
     ]
+
+
+def credentials() -> list[Reading]:
+    """Accounts whose key has an end, and by how many days it is over; before it below 0."""
+    today = timezone.now().date()
+    return [
+        Reading(
+            name,
+            (today - account.credential_ends).days,
+            f"The key of {name} ends on {account.credential_ends:%Y-%m-%d}.",
+        )
+        for name, account in registry.accounts().items()
+        if account.credential_ends is not None
+    ]

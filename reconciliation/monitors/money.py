@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from reconciliation.monitors.reading import Reading, rows
+from reconciliation.monitors.reading import Reading, rows, spell
+from refunds.domain.money import display
+from refunds.providers import registry
 
 # Only the open cases, over their own index: how many ever were does not slow it down.
 _CASES = """
@@ -22,6 +24,29 @@ JOIN provider_refund b ON b.payment_id = a.payment_id AND b.id > a.id
 JOIN payment p ON p.id = a.payment_id JOIN orders r ON r.id = p.order_id
 WHERE b.first_seen_at > clock_timestamp() - interval '1 day' AND a.counts AND b.counts
   AND (a.operation_id IS NULL OR b.operation_id IS NULL) ORDER BY b.id LIMIT 200"""
+
+# Two captures of one amount within a day, both still whole. Read over the orders that moved in the
+# last day (by the BRIN index of their moves), and over those that an alarm is open about.
+_CAPTURED_TWICE = """
+SELECT r.ref, a.ref, b.ref, a.captured_minor, a.currency
+FROM orders r JOIN payment a ON a.order_id = r.id
+JOIN payment b ON b.order_id = r.id AND b.id > a.id AND b.captured_minor = a.captured_minor
+  AND b.currency = a.currency
+  AND abs(extract(epoch FROM b.captured_at - a.captured_at)) < 86400
+WHERE r.id IN (
+    SELECT order_id FROM order_move WHERE at > clock_timestamp() - interval '1 day'
+    UNION SELECT o.id FROM alarm m JOIN orders o ON m.subject = 'order ' || o.ref
+    WHERE m.name = 'captured_twice' AND m.ended_at IS NULL)
+  AND a.state = 'captured' AND b.state = 'captured'
+  AND a.refunded_minor = 0 AND b.refunded_minor = 0
+ORDER BY b.id LIMIT 200"""
+
+# By the index of each account's imports; an account that never had a report is no silence.
+_LAST_REPORT = """
+SELECT a.name, extract(epoch FROM clock_timestamp() - l.imported_at)::float8
+FROM unnest(%(names)s::text[]) AS a (name) CROSS JOIN LATERAL (
+  SELECT imported_at FROM settlement_line WHERE provider_account = a.name
+  ORDER BY imported_at DESC LIMIT 1) l"""
 
 
 def _open_cases(reason: str) -> list[Reading]:
@@ -58,4 +83,24 @@ def twins() -> list[Reading]:
             " apart at most; no two operations of ours explain them.",
         )
         for account, payment, order, one, other in rows(_TWINS)
+    ]
+
+
+def captured_twice() -> list[Reading]:
+    """Orders with two captures of one amount within a day, neither of them refunded at all."""
+    return [
+        Reading(
+            f"order {order}",
+            1,
+            f"{one} and {other} were both captured with {display(amount_minor, currency)}.",
+        )
+        for order, one, other, amount_minor, currency in rows(_CAPTURED_TWICE)
+    ]
+
+
+def settlement_silent() -> list[Reading]:
+    """Per account that has had a settlement report, seconds since one was imported."""
+    return [
+        Reading(account, seconds, f"The last settlement report came {spell(seconds)} ago.")
+        for account, seconds in rows(_LAST_REPORT, names=sorted(registry.accounts()))
     ]

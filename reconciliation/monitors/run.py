@@ -12,13 +12,13 @@ from reconciliation import alarms
 from reconciliation.models import SignalRun
 from reconciliation.monitors import machinery
 from reconciliation.monitors.reading import Reading
-from reconciliation.monitors.table import (
-    MONITORS,
+from reconciliation.monitors.signal import Monitor
+from reconciliation.monitors.signals_of_machinery import (
     MONITORS_SILENT,
     NO_DATA,
     SCHEDULE_SILENT,
-    Monitor,
 )
+from reconciliation.monitors.table import MONITORS
 
 log = structlog.get_logger(__name__)
 _NAMES = [each.name for each in MONITORS]

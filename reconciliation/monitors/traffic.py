@@ -69,6 +69,9 @@ WHERE a.at > clock_timestamp() - interval '1 day'
   AND (a.code LIKE 'own\_%%' OR a.code LIKE '%%\_by\_the\_same\_person')
 GROUP BY p.username"""
 
+_GIVEN_UP = """
+SELECT receiver, count(*) FROM outbox_delivery WHERE state = 'given_up' GROUP BY receiver"""
+
 
 def _share(found: list[tuple[str, int, int]], what: str) -> list[Reading]:
     return [
@@ -145,4 +148,12 @@ def own_acts() -> list[Reading]:
     return [
         Reading(name, count, f"{name} was refused {count} times in a day: it was their own.")
         for name, count in rows(_OWN_ACTS)
+    ]
+
+
+def given_up() -> list[Reading]:
+    """Per receiver, how many messages nobody tries any more."""
+    return [
+        Reading(receiver, count, f"{count} messages to {receiver} were given up.")
+        for receiver, count in rows(_GIVEN_UP)
     ]

@@ -80,6 +80,13 @@ SELECT provider_account, count(*), min(business_key) FROM operation
 WHERE state IN ('unknown', 'pending', 'submitting') AND due_at IS NULL
 GROUP BY provider_account"""
 
+# What was never read to its end is as old as the wish to read it.
+_LISTS = """
+SELECT s.provider_account, s.because,
+       extract(epoch FROM clock_timestamp() - coalesce(s.covered_until, s.stood_by_at))::float8
+FROM account_sweep s
+WHERE s.kind = %(kind)s AND s.provider_account = ANY (%(names)s)"""
+
 
 def unknown_past_target() -> list[Reading]:
     """Per account, by how many seconds the oldest unknown refund is past the account's target."""
@@ -175,4 +182,30 @@ def not_looked_at() -> list[Reading]:
     return [
         Reading(account, count, f"{count} uncertain and due never, {first} among them.")
         for account, count, first in rows(_UNWATCHED)
+    ]
+
+
+def lists_old() -> list[Reading]:
+    """Per account with lists, seconds since the instant up to which all of it was listed."""
+    return _lists("recent")
+
+
+def weeks_old() -> list[Reading]:
+    """The same of the daily reading, which goes over the last weeks again."""
+    return _lists("deep")
+
+
+def _lists(kind: str) -> list[Reading]:
+    names = [
+        name
+        for name, account in registry.accounts().items()
+        if account.contract.account_list != "none"
+    ]
+    return [
+        Reading(
+            account,
+            seconds,
+            f"Listed to its end as of {spell(seconds)} ago.{f' Now: {why}.' if why else ''}",
+        )
+        for account, why, seconds in rows(_LISTS, kind=kind, names=names)
     ]

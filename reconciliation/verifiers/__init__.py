@@ -1,4 +1,5 @@
-"""Two standing checks, run for ever: our tables against each other, and against what was looked up.
+"""Three standing checks, run for ever: our tables against each other, against what was looked up, and
+against what was settled.
 
 They read in a transaction that cannot write. What they find stops the account and is an alarm;
 they never repair.

@@ -1,4 +1,4 @@
-"""Whether a state agrees with the newest thing that the provider showed about it. Pure."""
+"""Whether our books agree with the newest thing that the provider showed, or settled. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from refunds.domain import states
+from refunds.domain.money import display
 from refunds.providers.base import StatusWords
 
 _NO_MONEY = frozenset(
@@ -68,3 +69,59 @@ def _beside_refund(seen: Seen, words: StatusWords) -> str:
     if seen.state == states.SUCCEEDED and seen.verdict == "differs":
         return f"{ref} at the provider is not as we asked for it"
     return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """One refund beside the newest report that has it. Amounts in minor units.
+
+    `state` and `key` are those of its operation, "" where there is none. `booked_minor` is None
+    where no book of ours has it, `report` where no report has it; `paid`: the report says so.
+    `covered_until`: until when the reports are complete about the time it was made in, None where
+    nobody said so. `waits_for_order`: we remember it until its payment is fed.
+    """
+
+    ref: str
+    key: str
+    state: str
+    booked_minor: int | None
+    booked_currency: str
+    counts: bool
+    report: str | None
+    paid: bool
+    amount_minor: int | None
+    currency: str
+    covered_until: datetime | None
+    waits_for_order: bool
+
+
+def against_report(seen: Reported) -> str:
+    """What the reports say against our books, as a whole clause; "" if nothing."""
+    if seen.report is None:
+        return _without_report(seen)
+    status = "paid" if seen.paid else "not paid"
+    says = f"report {seen.report} shows {seen.ref} as {status}"
+    if seen.paid and seen.state in _NO_MONEY:
+        return f"{seen.key} is {seen.state.replace('_', ' ')}, and {says}"
+    if seen.booked_minor is None:
+        # An uncertain one of ours is found by its lookup, and one without an order is remembered.
+        known = seen.state in states.UNCERTAIN or seen.waits_for_order
+        return f"{says}, and no book of ours has it" if seen.paid and not known else ""
+    if seen.paid != seen.counts and seen.state not in states.UNCERTAIN:
+        return f"{says}, and we {'count' if seen.counts else 'do not count'} it"
+    theirs = (seen.amount_minor, seen.currency)
+    if theirs != (seen.booked_minor, seen.booked_currency):
+        booked = display(seen.booked_minor, seen.booked_currency)
+        reported = display(seen.amount_minor or 0, seen.currency)
+        return f"{seen.ref} is booked with {booked}, and report {seen.report} has {reported}"
+    return ""
+
+
+def _without_report(seen: Reported) -> str:
+    if seen.booked_minor is None or not seen.counts or seen.covered_until is None:
+        return ""
+    booked = display(seen.booked_minor, seen.booked_currency)
+    return (
+        f"{seen.ref} is booked with {booked}, and the reports, complete until"
+        f" {seen.covered_until:%Y-%m-%d %H:%M} UTC, do not have it"
+    )

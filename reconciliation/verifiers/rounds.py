@@ -17,8 +17,13 @@ from django.db import transaction
 from reconciliation import alarms
 from reconciliation.models import Alarm, VerifierRound
 from reconciliation.monitors.reading import Reading
-from reconciliation.monitors.table import LOOKUPS_DISAGREE, TABLES_DISAGREE, Signal
-from reconciliation.verifiers import lookups, tables
+from reconciliation.monitors.signal import Signal
+from reconciliation.monitors.signals_of_machinery import (
+    LOOKUPS_DISAGREE,
+    SETTLEMENT_DISAGREES,
+    TABLES_DISAGREE,
+)
+from reconciliation.verifiers import lookups, settled, tables
 from reconciliation.verifiers.finding import Finding, one_snapshot
 from refunds.ledger.sending import stop_for_verifier
 
@@ -63,6 +68,15 @@ VERIFIERS: Final = (
         after=lookups.after,
         under_alarm=lookups.under_alarm,
         subjects=lookups.subjects,
+    ),
+    Verifier(
+        name="settlement",
+        signal=SETTLEMENT_DISAGREES,
+        check=settled.check,
+        changed=settled.changed,
+        after=settled.after,
+        under_alarm=settled.under_alarm,
+        subjects=settled.subjects,
     ),
 )
 

@@ -66,6 +66,7 @@ class ProviderContract:
     flight_max: Fact = UNKNOWN_FACT
     lookup_lag: Fact = UNKNOWN_FACT
     idle_close: Fact = UNKNOWN_FACT
+    markers_returned: bool = True
     notice: Literal["none", "hint", "proof"] = "none"
     server_errors_replayed: bool = False
     polices_totals: bool = True
@@ -114,7 +115,8 @@ def from_facts(stored: dict[str, Any]) -> ProviderContract:
 def stricter(today: ProviderContract, recorded: Iterable[ProviderContract]) -> ProviderContract:
     """What may be relied on for attempts made under other versions of the contract.
 
-    For each fact the more careful of all values; schedules and windows of patience are today's.
+    For each fact the more careful of all values; what a lookup shows, schedules and windows of
+    patience are today's.
     """
     held = today
     for other in recorded:

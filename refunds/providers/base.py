@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Protocol
 
 from refunds.domain.contract import ProviderContract
@@ -23,6 +23,8 @@ class Account:
 
     `external_refunds` is None where the policy's own word holds.
     `webhook_secrets`: what its notices may be signed with; several while one is being changed.
+    `credential_ends`: the last day of the key, where it has one. `api_version`: what its adapter
+    asks the provider to speak; "" where its dialect has none.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Account:
     region: str = ""
     external_refunds: Elsewhere | None = None
     api_version: str = ""
+    credential_ends: date | None = None
 
     def identity(self) -> dict[str, Any]:
         """What a lookup must share with the attempt it speaks about; stored with the attempt."""

@@ -332,3 +332,12 @@ CONTRACTS = {
         ),
     )
 }
+# A dialect that takes our marker and gives it back nowhere: no account of the sandbox by itself.
+UNMARKED = _contract(
+    "plain-unmarked",
+    keys="none",
+    key_window=_NONE,
+    rejections_stored=False,
+    account_list="none",
+    markers_returned=False,
+)

@@ -1,7 +1,8 @@
 """The accounts of this installation: from a file, from the sandbox, or from one key alone.
 
 The file (AFTERSEND_PROVIDERS, TOML) has a table per account: adapter, base_url, contract, mode,
-region, external_refunds, lookups_per_second, lookups_burst. A key named AFTERSEND_PROVIDER_STRIPE_EU_KEY is enough for a real Stripe account called
+region, external_refunds, lookups_per_second, lookups_burst, credential_ends. A key named
+AFTERSEND_PROVIDER_STRIPE_EU_KEY is enough for a real Stripe account called
 stripe-eu. Without a file, demo and tests get the sandbox's accounts.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,11 +27,18 @@ from refunds.providers import plain, stripe
 from refunds.providers.base import Account, Adapter
 
 ADAPTERS: dict[str, Adapter] = {"plain": plain.Plain(), "stripe": stripe.Stripe()}
-CONTRACTS: dict[str, ProviderContract] = {**plain.CONTRACTS, "stripe": stripe.CONTRACT}
+CONTRACTS: dict[str, ProviderContract] = {
+    **plain.CONTRACTS,
+    plain.UNMARKED.name: plain.UNMARKED,
+    "stripe": stripe.CONTRACT,
+}
 _PACE = ("lookups_per_second", "lookups_burst")
 _PACE_MAX = 1000
 _COLUMNS = frozenset(
-    {"adapter", "base_url", "contract", "mode", "region", "external_refunds", *_PACE}
+    {
+        *("adapter", "base_url", "contract", "mode", "region", "external_refunds"),
+        *("credential_ends", *_PACE),
+    }
 )
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SANDBOX_STRIPE = stripe.CONTRACT.with_changes(
@@ -154,6 +163,7 @@ def _row(name: str, row: Any) -> Account:
         external_refunds=_external_refunds(name, row.get("external_refunds")),
         mode=str(row.get("mode", "live")),
         region=str(row.get("region", "")),
+        credential_ends=_day(name, row.get("credential_ends")),
     )
 
 
@@ -166,6 +176,13 @@ def _pace(name: str, row: dict[str, Any]) -> dict[str, int]:
                 f"{name}: {each} must be a whole number from 1 to {_PACE_MAX}, not {value!r}"
             )
     return given
+
+
+def _day(name: str, value: Any) -> date | None:
+    """TOML has days of its own; a text or an instant is none."""
+    if value is None or type(value) is date:
+        return value
+    raise ImproperlyConfigured(f"{name}: credential_ends must be a day, as 2027-01-31 unquoted")
 
 
 def _external_refunds(name: str, value: Any) -> Elsewhere | None:

@@ -60,6 +60,14 @@ def fact_rows(contract: ProviderContract) -> list[FactRow]:
         ),
         _kind("Lookup", _LOOKUPS[contract.lookup], terms, "finding a lost refund"),
         _kind(
+            "Our marker",
+            "given back with each refund"
+            if contract.markers_returned
+            else "not given back: an equal refund may be ours",
+            terms,
+            "telling ours from others",
+        ),
+        _kind(
             "List of the account",
             "none" if contract.account_list == "none" else "by time of creation",
             terms,

@@ -15,6 +15,7 @@ REASONS_MAX = 6
 _LIST = tomllib.loads((ROOT / "tests/bug_rows.toml").read_text())
 IDS: list[str] = _LIST["ids"]
 ROWS: dict[str, dict[str, Any]] = _LIST["rows"]
+SEQUENCES: list[str] = _LIST["sequences"]
 
 
 @cache
@@ -33,13 +34,20 @@ def named_tests() -> list[tuple[str, str, str]]:
     return [(row, *named.split("::", 1)) for row in ROWS for named in ROWS[row].get("test", [])]
 
 
-def test_every_row_is_tested_or_impossible_or_next() -> None:
+def test_every_row_is_tested_or_impossible_and_none_waits() -> None:
     assert len(IDS) == len(set(IDS))
     assert list(ROWS) == IDS
     for row, says in ROWS.items():
-        kinds = set(says)
-        assert kinds in ({"test"}, {"test", "next"}, {"next"}, {"reason", "guard"}), row
+        assert set(says) in ({"test"}, {"reason", "guard"}), row
         assert all(says.values()), row
+
+
+def test_each_sequence_is_a_test_by_its_name() -> None:
+    assert len(SEQUENCES) == 4
+    for number, named in enumerate(SEQUENCES, 1):
+        path, function = named.split("::")
+        assert function.startswith(f"test_sequence_{number}_")
+        assert function in functions_in(path), f"{path} has no {function}"
 
 
 def test_no_more_than_six_reasons_make_a_row_impossible() -> None:

@@ -12,7 +12,14 @@ from refunds.models import Evidence, Operation
 from tests import build
 from tests.bugs.conftest import Accounts
 from tests.bugs.history import let_pass
-from tests.bugs.steps import answer_lost, authorized, balance_of, creates, state_of
+from tests.bugs.steps import (
+    answer_lost,
+    authorized,
+    balance_of,
+    creates,
+    open_reasons,
+    state_of,
+)
 from tests.cast import Cast, assemble
 from tests.provider_process import SandboxProcess
 
@@ -125,6 +132,33 @@ def test_b100_an_equal_refund_without_our_reference_is_shown_and_not_taken(
     assert balance_of() == (500, 0, 12400)
     assert dispatch.send(str(operation.pk)) == "confirmed"
     assert operation.provider_refunds.get().ref not in made_outside
+
+
+def test_b100_where_no_marker_comes_back_an_equal_refund_is_neither_ours_nor_proof_of_absence(
+    provider: SandboxProcess, db: None, accounts: Accounts
+) -> None:
+    account = "plain-nokeys"
+    provider.configure(account, returns_markers=False)
+    shop = {"adapter": "plain", "contract": "plain-unmarked"}
+    shop["base_url"] = f"{provider.base_url}/plain/{account}"
+    accounts({account: shop}, key=f"sandbox-key-{account}")
+    cast = assemble()
+    operation = authorized(provider, cast, account, amount_minor=500)
+    provider.fault("drop_after_commit", account=account)
+    assert dispatch.send(str(operation.pk)) == "unanswered"
+    outside = {"account": account, "payment": "pi_4821", "amount_minor": 500}
+    provider.control("POST", "/external_refund", outside)
+    both = [each["id"] for each in provider.refunds(account)]
+    let_pass(3600)  # long after anything that is missing would prove something
+    reconciler.look_up(operation.pk)
+    assert (state_of(operation), balance_of()) == (states.UNKNOWN, (500, 0, 12400))
+    assert open_reasons(operation) == ["unresolved"]
+    found = Evidence.objects.get(kind="lookup").facts
+    assert found["verdict"] == "cannot_tell"
+    assert "ours may be one of" in found["because"]
+    assert [each["ref"] for each in found["candidates"]] == both
+    assert not operation.provider_refunds.exists()
+    assert len(provider.refunds(account)) == 2
 
 
 def test_b102_not_found_for_two_rungs_stays_unknown_and_is_found_on_the_third(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from django.db import IntegrityError
 
-from reconciliation import reconciler, resolutions
 from reconciliation.models import Case, CaseEvent, Ruling
 from refunds.domain import states
 from refunds.domain.errors import Refusal
@@ -15,7 +14,6 @@ from tests.cast import Cast
 from tests.ledger.rulings import (
     REASON,
     attached,
-    quiet_is_over,
     ruled,
     screen,
     signed,
@@ -111,27 +109,3 @@ def test_b146_made_up_references_and_copied_texts_are_no_proof(
         ruled(blind, cast.omar, "happened", testimony=told("rf_made_up", 4100))
     assert not Ruling.objects.exists()
     assert provider.refunds() == []
-
-
-def test_not_sent_on_thin_evidence_is_declined_and_a_later_lookup_finds_it(
-    provider: SandboxProcess, cast: Cast
-) -> None:
-    """Longer unknown than the provider keeps keys; its list lags far beyond what it promises."""
-    case = unknown_with_case(provider, cast, account="plain-lagged", fault="drop_after_commit")
-    assert case.operation is not None
-    provider.configure("plain-lagged", lookup_lag_seconds=3600)
-    provider.advance(700)
-    with pytest.raises(Refusal, match="begun after"):
-        ruled(case, cast.omar, "not_happened")
-    quiet_is_over(case.operation)
-    attached(case, cast.omar)
-    first = ruled(case, cast.omar, "not_happened")
-    why = "The statement says nothing about this payment at all."
-    resolutions.decline(first.pk, cast.ines, reason=why)
-    assert _state(case) == states.UNKNOWN
-    provider.advance(3600)
-    reconciler.look_up(case.operation.pk)
-    assert _state(case) == states.SUCCEEDED
-    [refund] = provider.refunds("plain-lagged")
-    assert case.operation.provider_refunds.get().ref == refund["id"]
-    assert Payment.objects.get().refunded_minor == 4000

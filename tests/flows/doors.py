@@ -149,6 +149,7 @@ DOORS: Final[dict[str, Door]] = {
     "search": Door(path="/search", get=200, sees=READERS | {REP}, get_of=((REP, 302),)),
     "approvals": _page("/approvals", READERS),
     "unknown": _page("/unknown", READERS),
+    "unknown/by-hand": _page("/unknown/by-hand", READERS),
     "sending": _page("/sending", READERS),
     "sending/<slug:account>": Door(
         path="/sending/plain-main", get=200, sees=READERS, missing="/sending/nothing"

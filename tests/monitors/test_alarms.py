@@ -16,7 +16,8 @@ from reconciliation import alarms
 from reconciliation.models import Acknowledgement, Alarm, Consequence, SignalRun
 from reconciliation.monitors import run, traffic
 from reconciliation.monitors.reading import Reading
-from reconciliation.monitors.table import MONITORS, SIGNALS, Signal
+from reconciliation.monitors.signal import Signal
+from reconciliation.monitors.table import MONITORS, SIGNALS
 from refunds.domain.errors import Refusal
 from tests.cast import Cast
 

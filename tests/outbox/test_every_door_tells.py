@@ -13,7 +13,7 @@ from reconciliation import alarms, outbox, reconciler
 from reconciliation.cases import open_case
 from reconciliation.models import Consequence
 from reconciliation.monitors.reading import Reading
-from reconciliation.monitors.table import Signal
+from reconciliation.monitors.signal import Signal
 from refunds import dispatch
 from refunds.ledger import lock
 from refunds.ledger.sending import pause

@@ -298,6 +298,7 @@ def test_the_hash_of_a_contract_changes_with_every_fact() -> None:
         "lookup_lag": Fact(2, "measured", "x"),
         "idle_close": Fact(2, "measured", "x"),
         "notice": "proof",
+        "markers_returned": False,
         "server_errors_replayed": True,
         "polices_totals": False,
         "watch_after_success_days": 4,

@@ -123,3 +123,32 @@ def test_a_finding_is_stored_with_every_candidate_field_by_field() -> None:
         "currency": "match",
         "created": "match",
     }
+
+
+@pytest.mark.parametrize(
+    ("changes", "taken", "verdict"),
+    [
+        ({}, (), Verdict.CANNOT_TELL),
+        ({"amount_minor": None}, (), Verdict.CANNOT_TELL),  # it may be: it does not say otherwise
+        ({"amount_minor": 7901}, (), Verdict.ABSENT),
+        ({"currency": "EUR"}, (), Verdict.ABSENT),
+        ({"payment_ref": "pi_4822"}, (), Verdict.ABSENT),
+        ({"marker": "another"}, (), Verdict.ABSENT),
+        ({}, ("rf_0009",), Verdict.ABSENT),
+    ],
+)
+def test_where_no_marker_comes_back_an_equal_refund_of_nobody_elses_may_be_ours(
+    changes: dict[str, Any], taken: tuple[str, ...], verdict: Verdict
+) -> None:
+    finding = match(
+        [replace(STRANGERS, **changes)],
+        EXPECTED,
+        complete=True,
+        why_incomplete="",
+        known_refs=frozenset(),
+        first_recorded_at=NOON,
+        others_refs=frozenset(taken),
+    )
+    assert finding.verdict is verdict
+    assert ("rf_0009" in finding.because) is (verdict is Verdict.CANNOT_TELL)
+    assert finding.complete is (verdict is Verdict.ABSENT)

@@ -1,0 +1,122 @@
+"""Signals about what goes over the wire, comes in, and is refused."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciliation.monitors import notices, traffic
+from reconciliation.monitors.signal import HOUR, MINUTE, Monitor
+
+TRAFFIC: Final = (
+    Monitor(
+        name="ambiguous_answers",
+        says="Of 20 sends to an account or more, too many get no answer that can be trusted.",
+        warn=1,
+        page=5,
+        unit="% of the sends in 15 min",
+        why="breaker: half rate, then stop",
+        act="Ask the provider. Pause the account if it goes on.",
+        read=traffic.ambiguous_answers,
+    ),
+    Monitor(
+        name="lookups_failing",
+        says="Of 20 lookups at an account or more, too many cannot tell.",
+        warn=20,
+        page=50,
+        unit="% of the lookups in 15 min",
+        why="R40: the share of inconclusive lookups",
+        act="Read on Providers what the last answers were: credential, mode, rate, outage.",
+        read=traffic.lookups_failing,
+    ),
+    Monitor(
+        name="late_landing",
+        says="A refund was made later than the account's flight bound allows.",
+        warn=None,
+        page=0,
+        unit="s later than D and the skew",
+        why="rule 44: D is wrong, absence proves nothing there",
+        act="Withdraw the accepted bound on Providers, or correct the contract; look again at"
+        " everything that was ended as not executed.",
+        read=traffic.late_landings,
+    ),
+    Monitor(
+        name="lookup_lag",
+        says="A complete list did not show a refund that existed.",
+        warn=50,
+        page=100,
+        unit="% of the account's lag bound V",
+        why="rule 15: V is wrong",
+        act="As for a late landing.",
+        read=traffic.lookup_lag,
+    ),
+    Monitor(
+        name="stale_decisions",
+        says="Answers come after their lease has ended.",
+        warn=10,
+        page=100,
+        unit="in an hour",
+        why="rule 21: leases too short, or workers paused",
+        act="Look for overload or suspended machines. Nothing is wrong with the money.",
+        read=traffic.stale_decisions,
+    ),
+    Monitor(
+        name="deadline_missed",
+        says="Of 20 sends or more, too many are given up because they came too late to leave.",
+        warn=1,
+        page=10,
+        unit="% of the sends in an hour",
+        why="rule 7: overload",
+        act="Fewer children per money worker, or more machines.",
+        read=traffic.deadline_missed,
+    ),
+    Monitor(
+        name="notices_refused",
+        says="Notices come in with a wrong signature or time.",
+        warn=5,
+        page=50,
+        unit="in 5 min",
+        why="an attack, or a secret that was rotated at one end only",
+        act="Compare the account's webhook secret with the provider's. Nothing of it was stored.",
+        read=notices.refused,
+    ),
+    Monitor(
+        name="notices_waiting",
+        says="A notice is stored and not applied.",
+        warn=10 * MINUTE,
+        page=2 * HOUR,
+        unit="s",
+        why="rule 27: parked, never forgotten",
+        act="Look at the lookup workers. Lists and lookups find the same without notices.",
+        read=notices.backlog,
+    ),
+    Monitor(
+        name="notices_silent",
+        says="Refunds succeed at an account, and it tells us nothing any more.",
+        warn=6 * HOUR,
+        page=24 * HOUR,
+        unit="s",
+        why="the subscription was switched off",
+        act="Switch it on again at the provider. Nothing is lost: lists and lookups go on.",
+        read=notices.silence,
+    ),
+    Monitor(
+        name="own_acts_refused",
+        says="Somebody keeps trying to decide about their own.",
+        warn=2,
+        page=9,
+        unit="in a day",
+        why="R12: fraud looks like this",
+        act="Talk to them, and to whoever owns their agents.",
+        read=traffic.own_acts,
+    ),
+    Monitor(
+        name="messages_given_up",
+        says="A message to the shop, an agent or a person is tried no more.",
+        warn=0,
+        page=None,
+        unit="messages",
+        why="R28: the consequence happens; a kill loses nothing, and neither may a receiver",
+        act="Open Deliveries, Given up: repair the receiver, then replay them.",
+        read=traffic.given_up,
+    ),
+)
