@@ -20,6 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # Reading stores a session, and what keys type into a form that one of them opened is a draft;
 # nothing else may differ.
 _MAY_DIFFER = frozenset({"django_session", "draft"})
+_ROWS = "[data-row], .rows > tbody > tr:not(.slip)"
 _ALL_KEYS = [*string.ascii_letters, *string.digits, *string.punctuation, "Escape", "Enter", "Space"]
 
 
@@ -89,6 +90,8 @@ def test_no_key_on_any_page_changes_anything(
         # From the page itself, with the focus in a row, and as the second key of a way to a page.
         for begin, lead_in in (("", ""), ("j", ""), ("", "g")):
             _open(page, path)
+            if begin and not page.locator(_ROWS).count():
+                continue  # without rows it is the first turn again
             _typed(page, *begin)
             for key in _ALL_KEYS if not lead_in else string.ascii_lowercase:
                 _typed(page, *lead_in, key, *(["Escape"] if key == "?" else []))
