@@ -34,6 +34,8 @@ from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 from reconciliation.monitors import run  # noqa: E402
 from refunds import witness  # noqa: E402
 from refunds.ledger.sending import begin_quarantine  # noqa: E402
+from refunds.models import Payment  # noqa: E402
+from tests import told  # noqa: E402
 from tests.browser.case_stage import CaseStage  # noqa: E402
 from tests.browser.stage import Stage  # noqa: E402
 from tests.cast import PASSWORD, Cast, assemble  # noqa: E402
@@ -159,6 +161,9 @@ def full_pages(stage: Stage) -> dict[str, tuple[str, str]]:
         "alerts-ended": ("omar", "/alerts?tab=ended"),
         "alerts-watched": ("omar", "/alerts?tab=watched"),
         "deliveries": ("omar", "/deliveries"),
+        "found-lists": ("mia", "/lists"),
+        "found-notices": ("mia", "/notices"),
+        "found-settlement": ("mia", "/settlement"),
         "missing": ("ben", "/operations/00000000-0000-7000-8000-000000000000"),
         "forbidden": ("rosa", "/approvals"),
         "orders": ("ben", "/orders"),
@@ -263,6 +268,7 @@ def main(out: Path, only: str = "") -> None:
         shoot_all(browser, base, "empty", empty_pages(), out, only)
         stage = Stage(cast, provider).full()
         stage.alarms()
+        told.everything(Payment.objects.filter(provider_account="plain-main").earliest("pk"))
         shoot_all(browser, base, "full", full_pages(stage), out, only)
         if not only or only.startswith("cases"):
             shoot_all(browser, base, "full", case_pages(stage), out, only)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from refunds.ledger.sending import begin_quarantine
+from refunds.models import Payment
+from tests import told
 from tests.browser.looking import NARROW, WIDE, look
 from tests.browser.stage import Stage
 from tests.browser.visitor import Visitors
@@ -26,6 +28,9 @@ def test_signed_out_and_empty_pages(visitors: Visitors) -> None:
         "/approvals?tab=all": "No refund was ever asked for",
         "/unknown": "Do not read this as all clear",
         "/sending": "Stop all sending",
+        "/lists": "No list was read yet",
+        "/notices": "No notice is parked",
+        "/settlement": "No line needs a look",
         "/operations/0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a": "There is no such page",
         "/recorded/0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a": "Nothing is recorded under this press",
     }.items():
@@ -77,6 +82,7 @@ def test_full_pages(visitors: Visitors, stage: Stage, width: int) -> None:
 def test_alerts_accounts_and_a_quarantine(visitors: Visitors, stage: Stage, width: int) -> None:
     stage.uncertain()
     stage.alarms()
+    told.everything(Payment.objects.filter(provider_account="plain-main").earliest("pk"))
     begin_quarantine("The database does not know a send that it permitted.", {})
     page = visitors.sign_in("ines", width=width)
     for url, subject in {
@@ -86,6 +92,10 @@ def test_alerts_accounts_and_a_quarantine(visitors: Visitors, stage: Stage, widt
         "/sending": "were not listed to the end after the quarantine began",
         "/sending/plain-main": "How it answers",
         "/sending/stripe-main": "one refund can be paid twice",
+        "/lists": "rf_made_elsewhere",
+        "/notices": "Applying it failed 2 times",
+        "/notices?tab=applied": "of another mode or account",
+        "/settlement": "31.00 USD instead of 30.00 USD",
     }.items():
         page.goto(url)
         look(page, subject)

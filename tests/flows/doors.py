@@ -156,6 +156,9 @@ DOORS: Final[dict[str, Door]] = {
     ),
     "alerts": _page("/alerts", READERS),
     "deliveries": _page("/deliveries", READERS),
+    "lists": _page("/lists", READERS),
+    "notices": _page("/notices", READERS),
+    "settlement": _page("/settlement", READERS),
     "orders": _page("/orders", READERS),
     "status": _page("/status", STATUS),
     "status/<order:order_ref>": Door(
