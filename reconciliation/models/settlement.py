@@ -33,14 +33,6 @@ class SettlementLine(models.Model):
 
     class Meta:
         db_table = "settlement_line"
-        indexes = [
-            # What does not match is rare, and is what people look at.
-            models.Index(
-                fields=["id"],
-                condition=~models.Q(verdict="match"),
-                name="settlement_line_to_look_at",
-            )
-        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["provider_account", "provider_refund_ref", "report_ref"],
@@ -54,7 +46,13 @@ class SettlementLine(models.Model):
         indexes = [
             models.Index(
                 fields=["provider_account", "imported_at"], name="settlement_line_by_import"
-            )
+            ),
+            # What does not match is rare, and is what people look at.
+            models.Index(
+                fields=["id"],
+                condition=~models.Q(verdict="match"),
+                name="settlement_line_to_look_at",
+            ),
         ]
 
     def __str__(self) -> str:

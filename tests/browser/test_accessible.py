@@ -90,12 +90,12 @@ def test_alerts_accounts_and_a_quarantine(visitors: Visitors, stage: Stage, widt
         "/alerts?tab=ended": "could not tell",
         "/alerts?tab=watched": "They compare, stop an account, and never repair",
         "/sending": "were not listed to the end after the quarantine began",
-        "/sending/plain-main": "How it answers",
-        "/sending/stripe-main": "one refund can be paid twice",
         "/lists": "rf_made_elsewhere",
         "/notices": "Applying it failed 2 times",
         "/notices?tab=applied": "of another mode or account",
         "/settlement": "31.00 USD instead of 30.00 USD",
+        "/sending/plain-main": "How it answers",
+        "/sending/stripe-main": "one refund can be paid twice",
     }.items():
         page.goto(url)
         look(page, subject)
