@@ -15,6 +15,9 @@ from refunds.domain import states
 from refunds.models import Operation
 from refunds.providers import registry
 
+# As long as a bell may be on its way before another one is rung.
+_HEARD_WITHIN = timedelta(seconds=10)
+
 
 def must_wait(operation_id: UUID) -> bool:
     """Whether the account's budget has no lookup left now; then this one is due a little later."""
@@ -52,6 +55,14 @@ def due(now: datetime, *, batch_max: int) -> Iterable[str]:
         mine = rows.filter(provider_account=name).values_list("pk", flat=True)
         found += [str(pk) for pk in mine[: _room(name, batch_max)]]
     return found[:batch_max]
+
+
+def rung(ids: list[str], now: datetime) -> None:
+    """A bell was rung for these: they are not due again before it was heard, or is given up.
+
+    Else a crowd that is looked up more slowly than it became due is asked about twice and thrice.
+    """
+    Operation.objects.filter(pk__in=ids, due_at__lte=now).update(due_at=now + _HEARD_WITHIN)
 
 
 def _room(name: str, batch_max: int) -> int:

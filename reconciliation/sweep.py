@@ -6,13 +6,14 @@ from datetime import datetime
 
 from django.conf import settings
 
-from reconciliation import budget, heartbeat, reconciler
+from reconciliation import budget, heartbeat, pacing, reconciler
 from refunds import doorbell
 
 
 def ring_for_due(now: datetime) -> int:
     """Ring for every operation whose lookup is due; returns how many."""
     ids = list(reconciler.due(now, batch_max=settings.LIMITS.sweep_batch_max))
+    pacing.rung(ids, now)
     for operation_id in ids:
         doorbell.ring_lookup(operation_id)
     heartbeat.beat(now)

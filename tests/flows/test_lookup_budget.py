@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.utils import timezone
 
-from reconciliation import budget, reconciler
+from reconciliation import budget, reconciler, sweep
 from reconciliation.models import LookupMinute
 from refunds.domain import states
 from refunds.models import Operation, ProviderAccount
@@ -98,3 +99,18 @@ def test_answers_are_counted_and_a_credential_that_is_refused_to_a_lookup_pauses
     assert ProviderAccount.objects.get(name="plain-main").pause_kind == "credential"
     assert operation.state == states.UNKNOWN
     assert looked_up(operation, 2)[-1] == "later"  # after a trial
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_rung_for_is_not_rung_for_again_until_its_bell_must_be_lost(
+    provider: SandboxProcess, cast: Cast, rung: list[tuple[str, str]]
+) -> None:
+    operation = sent_with(provider, cast, "drop_after_commit")
+    rung.clear()
+    now = timezone.now()
+    Operation.objects.update(due_at=now)
+    assert [sweep.ring_for_due(now + timedelta(seconds=each)) for each in (0, 1, 9)] == [1, 0, 0]
+    assert rung == [("reconciliation.tasks.look_up", str(operation.pk))]
+    assert sweep.ring_for_due(now + timedelta(seconds=11)) == 1
+    assert looked_up(operation) == ["Settle"]
+    assert sweep.ring_for_due(now + timedelta(seconds=30)) == 0
