@@ -19,7 +19,7 @@ from sandbox.faults import Plan, Subject
 from sandbox.instants import iso, span
 from sandbox.profiles import Profile
 
-_SEND_TIMEOUT_SECONDS = 5
+_SEND_TIMEOUT_SECONDS = 10  # as the more impatient of the real ones wait
 _ATTEMPTS_MAX = 8
 _RETRY_SECONDS_MAX = 60
 _LATE_SECONDS = 5

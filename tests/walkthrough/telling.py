@@ -77,10 +77,10 @@ def t_notice_while_the_store_is_away(walk: Walk, step: Step) -> None:
         walk.provider.control("POST", f"/refunds/{refund['id']}/status", {"to": "failed"})
         if walk.with_notices:
             wait_until(
-                lambda: _tries(walk, refund["id"]) >= 1, what="a delivery at the closed door"
+                lambda: _tries(walk, refund["id"]) >= 1, seconds=20, what="a delivery in vain"
             )
     if walk.with_notices:
-        walk.trail.wait_for(step.operation_id, "returned")
+        walk.trail.wait_for(step.operation_id, "returned", seconds=25)
         tries = _tries(walk, refund["id"])
         require(tries >= 2, f"the provider was answered in {tries} tries, with nothing stored")
     else:
