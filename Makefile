@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each bad-agent notices test-browser clean
+.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each bad-agent notices due test-browser clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -57,6 +57,9 @@ bad-agent: $(TO_TEST)  ## ten thousand hostile calls (CALLS=, SEED=) against the
 notices: $(TO_TEST)  ## a storm of notices (DELIVERIES=, SEED=): doubled, late, forged; every refund ends as the provider has it
 	@$(IN_VENV) -m tests.notices; \
 	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
+
+due: $(TO_TEST)  ## refunds of unknown outcome (DUE=10000, SEED=), all due at once: the rate is kept, all of them end
+	@$(IN_VENV) -m tests.due_at_once
 
 test-browser: $(TO_TEST)  ## the console in a real browser, on servers of its own
 	@mkdir -p $(RUN_DIR)
