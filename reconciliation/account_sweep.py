@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models import Exists, Min, OuterRef, Q
 from django.utils import timezone
 
-from reconciliation import disputes, outside
+from reconciliation import disputes, outside, vanished
 from reconciliation.models import AccountSweep
 from refunds import doorbell
 from refunds.domain import states
@@ -116,6 +116,8 @@ def _step(account: Account, row: AccountSweep) -> str:
         if not page.readable:
             return _stopped(row, page.because)
         _learn(account, page)
+        if row.what == "refunds":
+            vanished.have_looked_up(account, row, page)
         row.page_count += 1
         place = (row.what, page.next_cursor or "")
         if page.next_cursor is None:
@@ -139,8 +141,15 @@ def _save(row: AccountSweep) -> None:
     """What a step moves; the lease and the pause that was seen are others' to write."""
     row.save(
         update_fields=[
-            *("began_at", "since", "what", "page_cursor", "page_count", "failure_count"),
-            *("because", "covered_from", "covered_until", "completed_at", "due_at"),
+            *("began_at", "since", "what", "page_cursor", "page_count", "edge_at"),
+            *(
+                "failure_count",
+                "because",
+                "covered_from",
+                "covered_until",
+                "completed_at",
+                "due_at",
+            ),
         ]
     )
 
@@ -152,6 +161,7 @@ def _begin(account: Account, row: AccountSweep) -> None:
     if row.kind == RECENT and row.covered_until is not None:
         row.since = row.covered_until - timedelta(seconds=limits.account_sweep_overlap_seconds)
     row.began_at, row.what, row.page_cursor, row.page_count = now, "refunds", "", 0
+    row.edge_at = None
 
 
 def _read(account: Account, row: AccountSweep) -> AccountPage:

@@ -6,6 +6,7 @@ it succeeded, or was ruled to have happened otherwise, and the provider shows
     another one that is ours by its marker, where
     only people's word says which one it was     -> ruling_contradicted
     a second one that has come back by now       -> rest: the first one stands
+    nothing, completely and late enough          -> case `contradiction`: what is booked vanished
 it came back, and the provider says so           -> rest
 a list of the account showed it, and no lookup has read it since,
     completely, and it is not there              -> case `contradiction`, where we said no
@@ -15,9 +16,9 @@ a list of the account showed it, and no lookup has read it since,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from reconciliation.known import Decision, OpenCase, Rest, Settle, View
+from reconciliation.known import Decision, LookUpAgain, OpenCase, Rest, Settle, View
 from reconciliation.matching import Candidate, Finding, Verdict
 from reconciliation.patience import look_again, over_patience
 from refunds.domain import states
@@ -26,6 +27,7 @@ from refunds.domain.limits import Limits
 from refunds.domain.outcome import RefundRecord
 from refunds.providers.base import StatusWords
 
+_DAY = timedelta(days=1)
 _MOVED = frozenset({states.SUCCEEDED, states.MISMATCHED})
 
 
@@ -51,6 +53,37 @@ def once_ended(view: View, finding: Finding | None, words: StatusWords) -> Decis
     as_booked = record.amount_minor == view.booked_minor
     stands = record.provider_status in words.succeeded and as_booked
     return Rest() if stands and view.state == states.MISMATCHED else None
+
+
+def vanished(
+    view: View,
+    finding: Finding | None,
+    looked_at: datetime | None,
+    contract: ProviderContract,
+    limits: Limits,
+    now: datetime,
+) -> Decision | None:
+    """What is booked, and a complete list begun long after the booking does not show it.
+
+    By then it would show where the contract says so, and a day later where it does not.
+    """
+    if view.state not in _MOVED or finding is None or looked_at is None:
+        return None
+    gone = bool(finding.gone) and finding.gone == view.booked_ref
+    if finding.verdict is not Verdict.ABSENT and not gone:
+        return None
+    flight, lag = contract.flight_max.seconds, contract.lookup_lag.seconds
+    shows_after = _DAY
+    if flight is not None and lag is not None:
+        shows_after = timedelta(seconds=flight + lag + 2 * limits.skew_seconds)
+    if looked_at <= view.entered_at + shows_after:
+        return None
+    if view.has_case:
+        return LookUpAgain(now + _DAY)
+    return OpenCase(
+        "contradiction",
+        f"{view.booked_ref} is booked, and a complete list of the payment's refunds does not show it.",
+    )
 
 
 def _ruled_otherwise(view: View, finding: Finding, words: StatusWords) -> RefundRecord | None:

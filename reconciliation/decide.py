@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from reconciliation.afterwards import once_ended, only_listed
+from reconciliation.afterwards import once_ended, only_listed, vanished
 from reconciliation.known import (
     AttemptView,
     Decision,
@@ -103,6 +103,8 @@ def decide(
     """
     accepted = tuple(accepted)
     late = once_ended(view, finding, words)
+    if late is None:
+        late = vanished(view, finding, looked_at, contract, limits, now)
     if late is not None:
         return late
     if finding is not None and finding.verdict is Verdict.DUPLICATE:

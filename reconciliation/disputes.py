@@ -6,7 +6,7 @@ from django.db import transaction
 
 from reconciliation.outside import Heard, payment_of
 from refunds.ledger import RECONCILER, bump
-from refunds.ledger.external import lock_payments, standing_state
+from refunds.ledger.external import count_lost, lock_payments, standing_state
 from refunds.models import Dispute, Payment
 from refunds.providers.account_list import ListedDispute
 
@@ -14,7 +14,8 @@ from refunds.providers.account_list import ListedDispute
 def learn_dispute(account: str, listed: ListedDispute) -> Heard:
     """Take in one dispute: the payment is closed for refunds while it stands, or for good.
 
-    Won, it is open again; the order moves with each change of the payment's state.
+    Won, it is open again, and lost about a part of it, so is the rest: the part counts like a refund
+    made elsewhere. The order moves with each change.
     """
     payment = payment_of(account, listed.payment_refs)
     told = {
@@ -42,23 +43,34 @@ def learn_dispute(account: str, listed: ListedDispute) -> Heard:
 
 
 def _turn(payment: Payment, listed: ListedDispute, *, was: str) -> None:
-    """Follow the disputes of the payment; `was` is the standing of this one before.
-
-    What the feed says of its own, a capture reversed or a dispute unknown here, is left to it.
-    """
-    state = standing_state(payment, "captured")
-    if state == payment.state or payment.state == "uncaptured":
+    """Follow the disputes of the payment, and count what they took; `was` is the standing of this
+    one before."""
+    taken_minor = count_lost(payment)
+    state = _state_after(payment, listed, was=was)
+    detail: dict[str, object] = {"dispute": listed.ref}
+    if state != payment.state:
+        Payment.objects.filter(pk=payment.pk).update(state=state)
+        detail[f"{payment.ref} state"] = [payment.state, state]
+    elif not taken_minor:
         return
-    if state == "captured":
-        if payment.state == "reversed" and was != "lost":
-            return
-        if payment.state == "disputed" and was != "open" and listed.standing != "won":
-            return
-    Payment.objects.filter(pk=payment.pk).update(state=state)
     bump(
         payment.order,
         "dispute",
         by=RECONCILER,
-        detail={f"{payment.ref} state": [payment.state, state], "dispute": listed.ref},
+        amount_minor=taken_minor or None,
+        detail=detail,
     )
     payment.state = state
+
+
+def _state_after(payment: Payment, listed: ListedDispute, *, was: str) -> str:
+    """What the feed says of its own, a capture reversed or a dispute unknown here, is left to it."""
+    state = standing_state(payment, "captured")
+    if payment.state == "uncaptured":
+        return payment.state
+    if state == "captured":
+        if payment.state == "reversed" and was != "lost":
+            return payment.state
+        if payment.state == "disputed" and was != "open" and listed.standing != "won":
+            return payment.state
+    return state

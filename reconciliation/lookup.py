@@ -6,7 +6,7 @@ above the last one that did.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -74,6 +74,7 @@ def ask(operation: Operation, no: int) -> Looked:
         first_recorded_at=attempts[0].recorded_at if attempts else operation.created_at,
         others_refs=None if account.contract.markers_returned else _others_refs(operation),
     )
+    finding = replace(finding, gone=listing.gone)
     evidence = Evidence.objects.create(
         operation=operation,
         kind="lookup",

@@ -57,7 +57,8 @@ class Candidate:
 class Finding:
     """The result of a lookup; `record` is ours where exactly one is.
 
-    `complete`: everything the provider shows of the payment was read, to the end.
+    `complete`: everything the provider shows of the payment was read, to the end. `gone`: a reference
+    we hold that a whole list lacks and the provider says it does not have; it proves no absence.
     """
 
     verdict: Verdict
@@ -65,6 +66,7 @@ class Finding:
     record: RefundRecord | None = None
     candidates: tuple[Candidate, ...] = field(default=())
     complete: bool = False
+    gone: str = ""
 
 
 def match(

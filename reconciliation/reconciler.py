@@ -110,9 +110,11 @@ def conclude(operation_id: UUID, looked: Looked) -> str:
 def _finding(operation: Operation, view: View, looked: Looked) -> Finding:
     """What the lookup found, or what our own answers show where it could not.
 
-    Not once a list has shown something newer than they are.
+    Not once a list has shown something newer than they are, and not once its money has moved: then
+    what the provider shows today is the question.
     """
-    if looked.finding.verdict not in INCONCLUSIVE or view.sighted:
+    moved = view.state in (states.SUCCEEDED, states.MISMATCHED)
+    if looked.finding.verdict not in INCONCLUSIVE or view.sighted or moved:
         return looked.finding
     told = told_of_money(operation) if looked.finding.verdict is Verdict.ABSENT else ""
     if told:

@@ -19,7 +19,7 @@ from refunds.domain.errors import Refusal
 from refunds.domain.money import display
 from refunds.domain.outcome import RefundRecord
 from refunds.ledger import lock
-from refunds.ledger.external import NOT_PAID, lock_payments
+from refunds.ledger.external import LOST_DISPUTE, NOT_PAID, lock_payments
 from refunds.models import ProviderRefund
 from refunds.providers.account_list import ListedRefund
 
@@ -73,6 +73,7 @@ def missing(account: str, since: datetime, until: datetime) -> list[str]:
             provider_created_at__lte=until,
         )
         .exclude(ref__in=reported.values("provider_refund_ref"))
+        .exclude(provider_status=LOST_DISPUTE)
         .select_related("payment", "operation")
     )
     return [_missed(row, until) for row in rows.iterator()]

@@ -173,8 +173,9 @@ class Control:
         return JSONResponse(turn.dialect.shown(refund), 201)
 
     async def dispute(self, request: Request) -> Response:
-        """`state` opened (default), won or lost: refunds are refused unless it was won."""
-        fields = await read_fields(request, "account", "payment", "state")
+        """`state` opened (default), won or lost: refunds are refused unless it was won, or lost about
+        a part (`amount_minor` of a new one; all of it without)."""
+        fields = await read_fields(request, "account", "payment", "state", "amount_minor")
         outcome = fields.get("state", "opened")
         if outcome not in _DISPUTE_OUTCOMES:
             raise ControlError("dispute_invalid", f"state must be one of {[*_DISPUTE_OUTCOMES]}")
@@ -183,10 +184,15 @@ class Control:
         )
         if payment is None:
             raise ControlError("payment_not_found", "no such payment", 404)
-        disputed = Payment(**vars(payment) | {"state": _DISPUTE_OUTCOMES[outcome]})
+        amount_minor = fields.get("amount_minor")
+        if amount_minor is not None and (type(amount_minor) is not int or amount_minor < 1):
+            raise ControlError("dispute_invalid", "amount_minor must be a whole number above 0")
         with self._book.transaction():
+            dispute = Disputes(self._book).turn(payment, outcome, amount_minor)
+            partly = outcome == "lost" and dispute.amount_minor < payment.captured_minor
+            state = "captured" if partly else _DISPUTE_OUTCOMES[outcome]
+            disputed = Payment(**vars(payment) | {"state": state})
             self._book.put_payment(disputed)
-            dispute = Disputes(self._book).turn(payment, outcome)
         return JSONResponse(_shown(disputed) | {"dispute": dispute.id})
 
     async def deliver_notices(self, request: Request) -> Response:

@@ -26,8 +26,11 @@ class Disputes:
     def __init__(self, book: Book) -> None:
         self._book = book
 
-    def turn(self, payment: Payment, status: str) -> Dispute:
-        """The payment's dispute has this status from now on; a new one where none is open."""
+    def turn(self, payment: Payment, status: str, amount_minor: int | None = None) -> Dispute:
+        """The payment's dispute has this status from now on; a new one where none is open.
+
+        `amount_minor` of a new one; without it, all that was captured.
+        """
         with self._book.transaction():
             known = self.listed(payment.account, payment_ref=payment.ref, newest_first=True)
             if known and (status != "opened" or known[0].status == "opened"):
@@ -42,7 +45,8 @@ class Disputes:
                 "INSERT INTO disputes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     *(number, dispute_id, payment.account, payment.ref, payment.charge),
-                    *(payment.captured_minor, payment.currency, status, self._book.now()),
+                    *(amount_minor or payment.captured_minor, payment.currency),
+                    *(status, self._book.now()),
                 ),
             )
             return self._of(dispute_id)

@@ -10,8 +10,8 @@ class AccountSweep(models.Model):
     """One reading of an account's refunds and disputes, again and again.
 
     `recent` reads on from where the last complete run began; `deep` reads weeks again, once a
-    day. A run may take several steps: `what`, `page_cursor` say where it stands, `began_at` is
-    NULL between runs. `covered_from`, `covered_until`: the last complete run has read everything
+    day. A run may take several steps: `what`, `page_cursor` say where it stands, `edge_at` the
+    creation of the last refund that was read; `began_at` is NULL between runs. `covered_from`, `covered_until`: the last complete run has read everything
     created between them; nothing else moves them. `stood_by_at`: since when it is read at all.
     """
 
@@ -24,6 +24,7 @@ class AccountSweep(models.Model):
     what = models.CharField(max_length=16, default="refunds")
     page_cursor = models.CharField(max_length=255, blank=True)
     page_count = models.IntegerField(default=0)
+    edge_at = models.DateTimeField(null=True)
     failure_count = models.IntegerField(default=0)
     because = models.CharField(max_length=300, blank=True)
     covered_from = models.DateTimeField(null=True)

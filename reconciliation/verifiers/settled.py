@@ -24,6 +24,7 @@ SELECT k.account, k.ref, o.business_key, o.state, f.amount_minor, p.currency, f.
                WHERE u.provider_account = k.account AND u.ref = k.ref AND u.placed_at IS NULL)
 FROM unnest(%(accounts)s::text[], %(refs)s::text[]) AS k (account, ref)
 LEFT JOIN provider_refund f ON f.provider_account = k.account AND f.ref = k.ref
+  AND f.provider_status <> 'lost dispute'
 LEFT JOIN payment p ON p.id = f.payment_id
 LEFT JOIN LATERAL (
   SELECT * FROM settlement_line s

@@ -13,6 +13,8 @@ from refunds.models import Dispute, Order, Payment, ProviderRefund, UnplacedRefu
 # Whatever is not known to have ended without paying counts as gone: a word that we do not know
 # must not make room for a second refund.
 NOT_PAID = frozenset({"failed", "canceled", "cancelled", "rejected", "declined"})
+# What stands as the status of money that a dispute took.
+LOST_DISPUTE = "lost dispute"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +124,52 @@ def place_waiting(payment: Payment, *, named: frozenset[str]) -> list[str]:
         payment_refs__contains=[payment.ref],
         payment=None,
     ).update(payment=payment)
+    count_lost(payment)
     return counted
 
 
 def standing_state(payment: Payment, told: str) -> str:
     """The state of a payment of which `told` is the feed's word: a dispute outranks `captured`.
 
-    A feed that has not heard of a dispute must not open the payment for refunds again.
+    A feed that has not heard of a dispute must not open the payment for refunds again. One that was
+    lost takes the payment, or a part of it that `count_lost` counts: what is left may be refunded.
     """
     if told not in ("captured", "disputed"):
         return told
-    standings = set(Dispute.objects.filter(payment=payment).values_list("standing", flat=True))
-    if "lost" in standings:
+    disputes = list(Dispute.objects.filter(payment=payment))
+    if any(each.standing == "lost" and not _is_part(each, payment) for each in disputes):
         return "reversed"
-    return "disputed" if "open" in standings else told
+    return "disputed" if any(each.standing == "open" for each in disputes) else told
+
+
+def count_lost(payment: Payment) -> int:
+    """Count the parts of a payment that disputes took for good, as refunds made elsewhere are.
+
+    Under the dispute's own reference, once; one that is won after all no longer counts. The rows
+    are locked by the caller, who also moves the order. Returns the difference in minor units.
+    """
+    difference_minor = 0
+    for each in Dispute.objects.filter(payment=payment).order_by("pk"):
+        known = ProviderRefund.objects.filter(
+            provider_account=payment.provider_account, ref=each.ref
+        ).exists()
+        if not _is_part(each, payment) or not (known or each.standing == "lost"):
+            continue
+        assert each.amount_minor is not None, "a part has an amount"
+        learned = learn_external(
+            payment,
+            ref=each.ref,
+            amount_minor=each.amount_minor,
+            provider_status=LOST_DISPUTE if each.standing == "lost" else "rejected",
+            created_at=each.provider_created_at,
+            shown=True,
+        )
+        difference_minor += learned.after_minor - learned.before_minor
+    return difference_minor
+
+
+def _is_part(dispute: Dispute, payment: Payment) -> bool:
+    """Whether it is about less than the payment, in figures that can be counted."""
+    amount_minor = dispute.amount_minor
+    in_figures = amount_minor is not None and dispute.currency == payment.currency
+    return in_figures and 0 < (amount_minor or 0) < payment.captured_minor

@@ -67,7 +67,13 @@ class ProviderRefund(models.Model):
         db_table = "provider_refund"
         # Rows come in the order of time: the standing questions read the last minutes by it.
         indexes = [
-            BrinIndex(fields=["first_seen_at"], name="provider_refund_by_time", autosummarize=True)
+            BrinIndex(fields=["first_seen_at"], name="provider_refund_by_time", autosummarize=True),
+            # A page of an account's list is held against what was made between its edges.
+            models.Index(
+                fields=["provider_account", "provider_created_at"],
+                condition=models.Q(counts=True, operation__isnull=False),
+                name="provider_refund_listed",
+            ),
         ]
         constraints = [
             models.UniqueConstraint(fields=["provider_account", "ref"], name="provider_refund_ref")

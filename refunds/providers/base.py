@@ -88,10 +88,12 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One refund retrieved by its reference; None where the answer cannot tell."""
+    """One refund retrieved by its reference; None where the answer cannot tell, or where the provider
+    itself says that it has none of that reference (`not_there`)."""
 
     record: RefundRecord | None
     because: str = ""
+    not_there: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +128,7 @@ class Adapter(Protocol):
     name: str
     words: StatusWords
     signature_header: str
+    lists_newest_first: bool
 
     def body(self, wish: Wish) -> bytes:
         """The canonical request bytes; built once and stored with the operation."""

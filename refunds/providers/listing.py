@@ -17,7 +17,10 @@ from refunds.providers.base import Account, HttpRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What was read: the records, whether the list is complete, and the last raw body."""
+    """What was read: the records, whether the list is complete, and the last raw body.
+
+    `gone`: the reference we hold, where a whole list lacks it and the provider says it has none.
+    """
 
     records: tuple[RefundRecord, ...]
     complete: bool
@@ -25,6 +28,7 @@ class Listing:
     because: str
     body: bytes
     credential_refused: bool = False
+    gone: str = ""
 
 
 def read_payment(
@@ -70,7 +74,8 @@ def read_payment(
         reading = adapter.read_one(ask(adapter.retrieve(account, known_ref)), payment_ref)
         if reading.record is None:
             because = f"{known_ref} is known but not listed, and {reading.because}"
-            return _stopped(records, pages, because, body)
+            stopped = _stopped(records, pages, because, body)
+            return replace(stopped, gone=known_ref if reading.not_there else "")
         records[known_ref] = reading.record
     return Listing(
         records=tuple(records.values()), complete=True, pages=pages, because="", body=body

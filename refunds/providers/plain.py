@@ -74,6 +74,7 @@ class Plain:
     name = "plain"
     words = WORDS
     signature_header = "Sandbox-Signature"
+    lists_newest_first = False
 
     def body(self, wish: Wish) -> bytes:
         return canonical(
@@ -145,6 +146,8 @@ class Plain:
 
     def read_one(self, raw: RawAnswer, payment_ref: str) -> Reading:
         try:
+            if raw.status == 404 and _error_code(parse_object(raw)) == "refund_not_found":
+                return Reading(record=None, because="HTTP 404: it has none", not_there=True)
             if raw.status != 200:
                 raise NotOneRecord(_no_answer(raw))
             return Reading(record=_record(parse_object(raw)))

@@ -129,6 +129,7 @@ class Stripe:
     name = "stripe"
     words = WORDS
     signature_header = "Stripe-Signature"
+    lists_newest_first = True  # docs.stripe.com/api/refunds/list
 
     def body(self, wish: Wish) -> bytes:
         return urlencode(
@@ -193,6 +194,8 @@ class Stripe:
 
     def read_one(self, raw: RawAnswer, payment_ref: str) -> Reading:
         try:
+            if raw.status == 404 and _error(parse_object(raw))[1] == "resource_missing":
+                return Reading(record=None, because="HTTP 404: it has none", not_there=True)
             if raw.status != 200:
                 raise NotOneRecord(raw.failure or f"the provider answered HTTP {raw.status}")
             return Reading(record=_record(parse_object(raw), payment_ref))

@@ -56,7 +56,8 @@ class Situation(NamedTuple):
 
     state: str
     tries: tuple[Try, ...]
-    shown: str  # nothing, unreadable, absent, differs, two_paid, two_unclear, or a match's meaning
+    # nothing, unreadable, absent, gone, differs, two_paid, two_unclear, or what a match means
+    shown: str
     whole_list: bool
     looked: int
     now: int
@@ -136,6 +137,10 @@ def _no_for_good(s: Situation) -> Verdict:
 
 
 def _nothing_is_shown(s: Situation) -> Verdict:
+    moved = s.state in ("succeeded", "mismatched")
+    missing = s.shown == "absent" or (s.shown == "gone" and s.booked_is_it)
+    if moved and missing and s.looked > s.entered + _shows_once_booked(s):
+        return LOOK if s.case else Verdict("case", "contradiction")
     refused = any(each.outcome == "refused" for each in s.tries)
     proof = _proved_nothing(s)
     if refused and s.state in ("unknown", "authorized"):
@@ -156,6 +161,12 @@ def _nothing_is_shown(s: Situation) -> Verdict:
     if s.state == "submitting":
         return LOOK
     return LOOK if s.case else REST
+
+
+def _shows_once_booked(s: Situation) -> int:
+    """What was booked shows that long after, by the contract's own word, or else after a day."""
+    flight, lag = s.promise.flight, s.promise.lag
+    return DAY if flight is None or lag is None else flight + lag + 2 * SKEW
 
 
 def _overdue(s: Situation) -> Verdict:

@@ -42,7 +42,7 @@ OUTCOMES = (
     *(None, "settled"),
 )
 SHOWN = (
-    *("nothing", "unreadable", "absent", "differs", "two_paid", "two_unclear"),
+    *("nothing", "unreadable", "absent", "gone", "differs", "two_paid", "two_unclear"),
     *("paid", "working", "negative", "odd"),
 )
 _D, _V, _I, _K = 2_000, 1_000, 1_000, 600_000
@@ -122,6 +122,9 @@ def moments(s: Situation) -> Iterator[Situation]:
             )
             late = (quiet - 1, quiet + off, quiet + 1, quiet + 2)
             yield s._replace(looked=quiet, now=quiet + 9, sendable_until=good, empty_looks=late)
+        flight, lag = s.promise.flight, s.promise.lag
+        shows = DAY if flight is None or lag is None else flight + lag + 10_000
+        yield s._replace(entered=1_000, looked=1_000 + shows + off, now=1_000 + shows + 50)
         yield from _moments_of_the_key(s, off, good)
         yield from _moments_of_patience(s, off, good)
 
@@ -223,6 +226,8 @@ def _finding(shown: str, whole: bool) -> Finding | None:
             Candidate(record=each, ours=True, fields={"marker": "match"}) for each in found
         )
         return Finding(verdict=Said.DUPLICATE, because="", candidates=candidates)
+    if shown == "gone":
+        return Finding(verdict=Said.CANNOT_TELL, because="", gone="rf_1")
     said = {"unreadable": Said.CANNOT_TELL, "absent": Said.ABSENT, "differs": Said.DIFFERS}
     return Finding(verdict=said[shown], because="", complete=shown == "absent")
 

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from reconciliation.decide import LookUpAgain, OpenCase, Rest, Settle
+from reconciliation.decide import Decision, LookUpAgain, OpenCase, Rest, Settle, decide
 from reconciliation.matching import Candidate, Finding, Verdict
 from refunds.domain import states
+from refunds.domain.contract import UNKNOWN_FACT, ProviderContract
 from refunds.domain.outcome import RefundRecord
-from tests.unit.deciding import ABSENT, BLIND, CANNOT_TELL, RECORD, SAID_NO, decided, shown, view
+from refunds.providers import plain
+from tests.unit.deciding import (
+    ABSENT,
+    BLIND,
+    CANNOT_TELL,
+    FOREVER,
+    LIMITS,
+    MAIN,
+    RECORD,
+    SAID_NO,
+    at,
+    decided,
+    shown,
+    view,
+)
 
 OURS = RECORD.ref
+DAY = 86_400
 MOVED = [states.SUCCEEDED, states.MISMATCHED]
 
 
@@ -151,3 +168,59 @@ def test_nothing_is_proved_absent_or_sent_again_that_a_list_has_shown() -> None:
     assert isinstance(decided(replace(seen, state=states.PENDING), ABSENT, now=1), LookUpAgain)
     blind = decided(seen, CANNOT_TELL, contract=BLIND)
     assert isinstance(blind, OpenCase)
+
+
+@pytest.mark.parametrize("state", MOVED)
+@pytest.mark.parametrize(
+    ("contract", "after"),
+    [
+        (MAIN, 2 + 1 + 10),  # D, V and the skew twice
+        (FOREVER.with_changes(flight_max=UNKNOWN_FACT), DAY),
+        (FOREVER.with_changes(lookup_lag=UNKNOWN_FACT), DAY),
+    ],
+    ids=["bounded", "no flight", "no lag"],
+)
+def test_what_is_booked_and_no_longer_listed_asks_a_person_once_it_would_show(
+    state: str, contract: ProviderContract, after: float
+) -> None:
+    seen = view(state, booked_ref=OURS)
+
+    def asked(seconds: float, finding: Finding | None = ABSENT, **changes: Any) -> Decision:
+        return decide(
+            replace(seen, **changes),
+            finding,
+            contract=contract,
+            words=plain.WORDS,
+            limits=LIMITS,
+            now=at(seconds + 1),
+            looked_at=at(seconds),
+        )
+
+    assert asked(after) == Rest()
+    decision = asked(after + 0.001)
+    assert isinstance(decision, OpenCase)
+    assert (decision.reason, decision.because.split()[0]) == ("contradiction", OURS)
+    assert asked(after + 1, has_case=True) == LookUpAgain(at(after + 2 + DAY))
+    gone = replace(CANNOT_TELL, gone=OURS)
+    assert isinstance(asked(after + 0.001, gone), OpenCase)
+    for nothing in (CANNOT_TELL, None, replace(CANNOT_TELL, gone="rf_other")):
+        assert asked(after + 1, nothing) == Rest()
+    assert asked(after + 1, CANNOT_TELL, booked_ref=None) == Rest()
+    unread = decide(
+        seen, ABSENT, contract=contract, words=plain.WORDS, limits=LIMITS, now=at(10 * DAY)
+    )
+    assert unread == Rest()
+
+
+@pytest.mark.parametrize("state", [states.FAILED, states.RETURNED])
+def test_what_is_not_booked_may_be_missing_from_every_list(state: str) -> None:
+    decision = decide(
+        view(state),
+        ABSENT,
+        contract=MAIN,
+        words=plain.WORDS,
+        limits=LIMITS,
+        now=at(10 * DAY),
+        looked_at=at(9 * DAY),
+    )
+    assert decision == Rest()
