@@ -11,7 +11,7 @@ from django.db import transaction
 from reconciliation import outside
 from refunds.domain import states
 from refunds.ledger import Actor, bump
-from refunds.ledger.external import learn_external, lock_payments
+from refunds.ledger.external import learn_shown, lock_payments
 from refunds.models import Payment
 from refunds.providers.account_list import ListedRefund
 from refunds.providers.base import Account
@@ -79,16 +79,8 @@ def _count(account: str, listed: ListedRefund, by: str, opening: Opening) -> Non
 def _learned(payment: Payment, listed: ListedRefund, by: str) -> bool:
     """Whether the payment's refunded sum moved by it."""
     record = listed.record
-    assert record.amount_minor is not None
     [locked] = lock_payments(payment).values()
-    learned = learn_external(
-        locked,
-        ref=record.ref,
-        amount_minor=record.amount_minor,
-        provider_status=record.provider_status,
-        created_at=record.created_at,
-        shown=True,
-    )
+    learned = learn_shown(locked, record)
     if learned.changed:
         bump(
             locked.order,

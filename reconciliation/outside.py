@@ -19,7 +19,7 @@ from refunds.domain import states
 from refunds.domain.money import display
 from refunds.domain.outcome import RefundRecord
 from refunds.ledger import RECONCILER, bump, lock
-from refunds.ledger.external import Learned, count, learn_external, lock_payments
+from refunds.ledger.external import Learned, count, learn_shown, lock_payments
 from refunds.models import Evidence, Operation, Payment, ProviderRefund, UnplacedRefund
 from refunds.providers import registry
 from refunds.providers.account_list import ListedRefund
@@ -172,14 +172,7 @@ def _outside(payment: Payment, record: RefundRecord) -> Heard:
             return _cannot_be_counted(payment, record)
         if row is not None and row.payment_id != payment.pk:
             _move(row, payments[row.payment_id], payment)
-        learned = learn_external(
-            payment,
-            ref=record.ref,
-            amount_minor=record.amount_minor,
-            provider_status=record.provider_status,
-            created_at=record.created_at,
-            shown=True,
-        )
+        learned = learn_shown(payment, record)
         if learned.changed:
             _bump(payment, record, learned)
         if not learned.created:

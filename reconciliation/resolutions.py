@@ -20,7 +20,6 @@ from reconciliation.choices import Judged, Said, Testimony
 from reconciliation.models import Case, Ruling
 from reconciliation.ruling_acts import carry_out
 from reconciliation.ruling_room import Opened, opened, planned
-from refunds.domain.errors import Refusal
 from refunds.domain.roles import OPS_LEAD
 from refunds.ledger.facts import accepted_now
 from refunds.models import Person
@@ -99,19 +98,8 @@ def sign(
     Raises Refusal: role_missing, own_proposal, own_signature (403), already_decided,
     stale_page, evidence_moved (409; `void_if_moved` then ends the first), proof_missing (422).
     """
-    now = timezone.now()
-    case_id = Ruling.objects.values_list("case_id", flat=True).get(pk=ruling_id)
     with transaction.atomic():
-        found = opened(case_id, now)
-        checks.require_signer(found, person, frozenset({OPS_LEAD}))
-        ruling = checks.waiting_one(found.case, ruling_id)
-        if ruling.first_by_id == person.pk:
-            raise Refusal(
-                "own_signature",
-                "You gave the first signature. The second must come from someone else.",
-                status=403,
-                what_to_do="Ask another ops lead.",
-            )
+        found, ruling = _second_room(ruling_id, person)
         if bytes(ruling.evidence_digest) != found.gathered.digest:
             raise checks.void()
         if found.case.version != version:
@@ -128,23 +116,22 @@ def decline(ruling_id: int, person: Person, *, reason: str, intent: UUID | None 
 
     Raises Refusal: role_missing, own_signature (403), already_decided (409), reason_too_short.
     """
-    now = timezone.now()
-    case_id = Ruling.objects.values_list("case_id", flat=True).get(pk=ruling_id)
     with transaction.atomic():
-        found = opened(case_id, now)
-        checks.require_signer(found, person, frozenset({OPS_LEAD}))
-        ruling = checks.waiting_one(found.case, ruling_id)
-        if ruling.first_by_id == person.pk:
-            raise Refusal(
-                "own_signature",
-                "You gave the first signature. Another ops lead signs or declines it.",
-                status=403,
-                what_to_do="Ask another ops lead to decline it.",
-            )
+        _, ruling = _second_room(ruling_id, person)
         rulings.end(
             ruling, "declined", by=person, because=checks.checked_reason(reason), intent=intent
         )
     return ruling
+
+
+def _second_room(ruling_id: int, person: Person) -> tuple[Opened, Ruling]:
+    """The case of a first signature that waits, locked for a second person who may answer it."""
+    case_id = Ruling.objects.values_list("case_id", flat=True).get(pk=ruling_id)
+    found = opened(case_id, timezone.now())
+    checks.require_signer(found, person, frozenset({OPS_LEAD}))
+    ruling = checks.waiting_one(found.case, ruling_id)
+    checks.require_another(ruling, person)
+    return found, ruling
 
 
 def void_if_moved(case_id: int) -> bool:

@@ -72,6 +72,17 @@ def waiting_one(case: Case, ruling_id: int) -> Ruling:
     return found
 
 
+def require_another(ruling: Ruling, person: Person) -> None:
+    """The second signature, or the answer that there is none, is another person's."""
+    if ruling.first_by_id == person.pk:
+        raise Refusal(
+            "own_signature",
+            "You gave the first signature. The second must come from someone else.",
+            status=403,
+            what_to_do="Ask another ops lead, who signs or declines it.",
+        )
+
+
 def require_same_screen(found: Opened, shown_digest: str) -> None:
     if found.screen_digest != shown_digest:
         raise Refusal(

@@ -9,19 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-import uuid_utils.compat as uuids
 from django.db.models import F
 from django.utils import timezone
 
-from refunds.domain import fingerprint, states
+from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.ledger.door import Actor
 from refunds.ledger.external import lock_payments
-from refunds.ledger.opening import business_key_of
+from refunds.ledger.identity import mint
 from refunds.ledger.orders import bump
 from refunds.models import Event, Operation, Payment, Person, ProviderRefund, Reservation
-from refunds.providers import registry
-from refunds.providers.base import Wish
 
 POLICY_VERSION = "adopted"
 _TIER = 3
@@ -139,43 +136,18 @@ def _require_room_for_it(payment: Payment, stuck: Stuck) -> None:
 
 
 def _stored(payment: Payment, stuck: Stuck, by: Person) -> Operation:
-    operation_id = uuids.uuid7()
-    business_key = business_key_of(payment.order, stuck.source_ref)
-    body = registry.adapter(registry.account(payment.provider_account)).body(
-        Wish(
-            marker=str(operation_id),
-            payment_ref=payment.ref,
+    now = timezone.now()
+    return Operation.objects.create(
+        **mint(
+            payment,
             amount_minor=stuck.amount_minor,
             currency=stuck.currency,
             reason_code="other",
-        )
-    )
-    now = timezone.now()
-    return Operation.objects.create(
-        id=operation_id,
-        business_key=business_key,
-        order=payment.order,
-        payment=payment,
-        provider_account=payment.provider_account,
-        amount_minor=stuck.amount_minor,
-        currency=stuck.currency,
-        reason_code="other",
-        request_ref=stuck.source_ref,
+            request_ref=stuck.source_ref,
+        ),
         requested_by_kind="system",
         requested_by_ref="import_unknown",
         proposer=by,
-        provider_key=fingerprint.provider_key(operation_id),
-        body=body,
-        fingerprint=fingerprint.material_digest(
-            operation_id=operation_id,
-            business_key=business_key,
-            provider_account=payment.provider_account,
-            payment_ref=payment.ref,
-            amount_minor=stuck.amount_minor,
-            currency=stuck.currency,
-            reason_code="other",
-            body=body,
-        ),
         policy_version=POLICY_VERSION,
         tier=_TIER,
         quorum=2,

@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db.models import F
 from django.utils import timezone
 
+from refunds.domain.outcome import RefundRecord
 from refunds.models import Dispute, Order, Payment, ProviderRefund, UnplacedRefund
 
 # Whatever is not known to have ended without paying counts as gone: a word that we do not know
@@ -72,6 +73,19 @@ def learn_external(
     return Learned(created=created, before_minor=before, after_minor=after)
 
 
+def learn_shown(payment: Payment, record: RefundRecord) -> Learned:
+    """The same of a refund that the provider itself shows, with its amount."""
+    assert record.amount_minor is not None, "what has no amount cannot be counted"
+    return learn_external(
+        payment,
+        ref=record.ref,
+        amount_minor=record.amount_minor,
+        provider_status=record.provider_status,
+        created_at=record.created_at,
+        shown=True,
+    )
+
+
 def lock_payments(*payments: Payment) -> dict[int, Payment]:
     """The payments by id, their orders' rows and their own locked: orders first, each in order."""
     order_ids = sorted({each.order_id for each in payments})
@@ -108,15 +122,7 @@ def place_waiting(payment: Payment, *, named: frozenset[str]) -> list[str]:
     counted = []
     for each in waiting:
         if each.currency == payment.currency and each.amount_minor is not None:
-            learned = learn_external(
-                payment,
-                ref=each.ref,
-                amount_minor=each.amount_minor,
-                provider_status=each.provider_status,
-                created_at=each.provider_created_at,
-                shown=True,
-            )
-            counted += [each.ref] if learned.changed else []
+            counted += [each.ref] if learn_shown(payment, each.record).changed else []
         each.placed_at, each.explained = timezone.now(), each.ref in named
         each.save(update_fields=["placed_at", "explained"])
     Dispute.objects.filter(

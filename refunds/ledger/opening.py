@@ -5,15 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-import uuid_utils.compat as uuids
-
-from refunds.domain import fingerprint, states
+from refunds.domain import states
 from refunds.domain.judging import Judgement
 from refunds.domain.policy import Policy
+from refunds.ledger.identity import mint
 from refunds.models import Event, Operation, Order, Payment, PolicyCheck
 from refunds.proposal import Caller, ProposalRequest
-from refunds.providers import registry
-from refunds.providers.base import Wish
 
 # How long policy's own authority (tier 0) lasts before the dispatcher must have claimed.
 _POLICY_AUTHORITY = timedelta(minutes=15)
@@ -63,33 +60,19 @@ def open_operation(
     Raises Refusal where the provider cannot express the amount.
     """
     order = payment.order
-    operation_id = uuids.uuid7()
     # Counted under the order's lock; every operation of the order has taken its number here.
     request_ref = request.request_ref or f"request-{_next_number(order)}"
-    business_key = business_key_of(order, request_ref)
-    account = registry.account(payment.provider_account)
-    body = registry.adapter(account).body(
-        Wish(
-            marker=str(operation_id),
-            payment_ref=payment.ref,
-            amount_minor=request.amount_minor,
-            currency=request.currency,
-            reason_code=request.reason_code,
-        )
-    )
     where = _where_to(judgement, policy, now)
     event = where.pop("event")
     operation = Operation.objects.create(
-        id=operation_id,
-        business_key=business_key,
-        order=order,
-        payment=payment,
-        provider_account=payment.provider_account,
-        amount_minor=request.amount_minor,
-        currency=request.currency,
-        reason_code=request.reason_code,
+        **mint(
+            payment,
+            amount_minor=request.amount_minor,
+            currency=request.currency,
+            reason_code=request.reason_code,
+            request_ref=request_ref,
+        ),
         reason_text=request.reason_text,
-        request_ref=request_ref,
         requested_by_kind=request.requested_by_kind,
         requested_by_ref=request.requested_by_ref,
         ticket_ref=request.ticket_ref,
@@ -100,18 +83,6 @@ def open_operation(
         proposer=caller.person,
         agent=caller.agent,
         agent_owner=caller.agent.owner if caller.agent else None,
-        provider_key=fingerprint.provider_key(operation_id),
-        body=body,
-        fingerprint=fingerprint.material_digest(
-            operation_id=operation_id,
-            business_key=business_key,
-            provider_account=payment.provider_account,
-            payment_ref=payment.ref,
-            amount_minor=request.amount_minor,
-            currency=request.currency,
-            reason_code=request.reason_code,
-            body=body,
-        ),
         policy_version=policy.version,
         tier=judgement.tier,
         quorum=judgement.quorum,
@@ -126,16 +97,6 @@ def open_operation(
     )
     _store_history(operation, caller, judgement, event, now)
     return operation
-
-
-def business_key_of(order: Order, request_ref: str) -> str:
-    """What one wish of one order is called, for life."""
-    return f"refund:{_part(order.ref)}:{_part(request_ref)}"
-
-
-def _part(ref: str) -> str:
-    """A merchant's reference inside a business key: a colon in it must not end the part."""
-    return ref.replace("%", "%25").replace(":", "%3A")
 
 
 def _next_number(order: Order) -> int:

@@ -7,6 +7,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
+from refunds.domain.outcome import RefundRecord
 from refunds.models.orders import Payment
 
 
@@ -50,6 +51,19 @@ class UnplacedRefund(models.Model):
 
     def __str__(self) -> str:
         return self.ref
+
+    @property
+    def record(self) -> RefundRecord:
+        """What the provider showed of it."""
+        return RefundRecord(
+            ref=self.ref,
+            payment_ref=self.payment_refs[0],
+            amount_minor=self.amount_minor,
+            currency=self.currency,
+            provider_status=self.provider_status,
+            marker=self.marker or None,
+            created_at=self.provider_created_at,
+        )
 
 
 class Dispute(models.Model):
