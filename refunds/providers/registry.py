@@ -23,13 +23,13 @@ from refunds.domain import elsewhere
 from refunds.domain.contract import ProviderContract
 from refunds.domain.elsewhere import Elsewhere
 from refunds.domain.errors import Refusal
-from refunds.providers import plain, stripe
+from refunds.providers import plain, plain_contracts, stripe
 from refunds.providers.base import Account, Adapter
 
 ADAPTERS: dict[str, Adapter] = {"plain": plain.Plain(), "stripe": stripe.Stripe()}
 CONTRACTS: dict[str, ProviderContract] = {
-    **plain.CONTRACTS,
-    plain.UNMARKED.name: plain.UNMARKED,
+    **plain_contracts.CONTRACTS,
+    plain_contracts.UNMARKED.name: plain_contracts.UNMARKED,
     "stripe": stripe.CONTRACT,
 }
 _PACE = ("lookups_per_second", "lookups_burst")
@@ -114,7 +114,7 @@ def _sandbox() -> dict[str, Account]:
             credential=f"sandbox-key-{name}",
             webhook_secrets=(f"sandbox-webhook-secret-{name}",),
         )
-        for name, contract in plain.CONTRACTS.items()
+        for name, contract in plain_contracts.CONTRACTS.items()
     }
     found["stripe-main"] = _account(
         "stripe-main",

@@ -14,7 +14,7 @@ from reconciliation import budget, reconciler, sweep
 from reconciliation.models import LookupMinute
 from refunds.domain import states
 from refunds.models import Operation, ProviderAccount
-from refunds.providers import plain, stripe
+from refunds.providers import plain_contracts, stripe
 from tests.cast import Cast
 from tests.flows.finding import looked_up, sent_with
 from tests.provider_process import SandboxProcess
@@ -72,7 +72,9 @@ def test_what_an_account_has_no_room_for_waits_in_the_database(
     provider: SandboxProcess, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operation = sent_with(provider, cast, "drop_after_commit")
-    slow = plain.CONTRACTS["plain-main"].with_changes(lookups_per_second=1, lookups_burst=1)
+    slow = plain_contracts.CONTRACTS["plain-main"].with_changes(
+        lookups_per_second=1, lookups_burst=1
+    )
     at = budget.pace(slow, 0, 0, stopped=False)
     monkeypatch.setattr(budget, "pace_now", lambda *_: at)
     Operation.objects.update(due_at=timezone.now())

@@ -20,7 +20,7 @@ from refunds.ledger.claim import attempt_of
 from refunds.ledger.resend import RESUBMIT, terms
 from refunds.models import Attempt, Evidence, KnownContract, Operation, Payment
 from refunds.providers import registry
-from refunds.providers.plain import CONTRACTS
+from refunds.providers.plain_contracts import CONTRACTS
 from tests import build
 from tests.cast import Cast
 from tests.clocks import time_passes

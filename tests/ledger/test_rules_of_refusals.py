@@ -16,7 +16,7 @@ from refunds.domain.contract import Fact, ProviderContract
 from refunds.domain.outcome import Answer, Outcome, RawAnswer
 from refunds.ledger import Claim, record_answer
 from refunds.models import Evidence, Operation
-from refunds.providers.plain import CONTRACTS
+from refunds.providers.plain_contracts import CONTRACTS
 from tests.cast import Cast
 from tests.ledger.actors import Troupe
 from tests.ledger.rows import (

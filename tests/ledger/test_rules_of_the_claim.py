@@ -20,7 +20,7 @@ from refunds.domain.limits import Limits
 from refunds.ledger import claim, sending
 from refunds.models import Agent, Operation, Order, OrderMove, Payment, Reservation
 from refunds.proposal import Caller
-from refunds.providers.plain import CONTRACTS
+from refunds.providers.plain_contracts import CONTRACTS
 from tests import build
 from tests.cast import ROLES as CAST_ROLES
 from tests.cast import Cast

@@ -17,7 +17,7 @@ from refunds.ledger import Sibling
 from refunds.ledger.claim import CLAIM, attempt_of
 from refunds.models import Approval, Operation, Order, OrderMove, Payment, Person
 from refunds.proposal import Caller
-from refunds.providers.plain import CONTRACTS
+from refunds.providers.plain_contracts import CONTRACTS
 from tests import build
 from tests.cast import Cast
 from tests.ledger.actors import Troupe

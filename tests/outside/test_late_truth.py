@@ -14,7 +14,7 @@ from refunds import dispatch
 from refunds.domain import states
 from refunds.ledger import RECONCILER, lock, release, transition
 from refunds.models import Evidence, Operation, Payment, ProviderRefund
-from refunds.providers import plain, registry
+from refunds.providers import plain_contracts, registry
 from tests import build
 from tests.bugs.steps import (
     answer_lost,
@@ -203,8 +203,8 @@ def test_where_an_account_has_no_lists_what_ended_is_looked_up_once_a_day(
 ) -> None:
     operation = authorized(provider, cast)
     dispatch.send(str(operation.pk))
-    unlisted = plain.CONTRACTS["plain-main"].with_changes(account_list="none")
-    monkeypatch.setitem(plain.CONTRACTS, "plain-main", unlisted)
+    unlisted = plain_contracts.CONTRACTS["plain-main"].with_changes(account_list="none")
+    monkeypatch.setitem(plain_contracts.CONTRACTS, "plain-main", unlisted)
     registry.accounts.cache_clear()
     try:
         assert account_sweep.watch_by_lookup(timezone.now()) == 0

@@ -17,14 +17,14 @@ from refunds.domain import states
 from refunds.domain.contract import ProviderContract
 from refunds.domain.limits import Limits
 from refunds.domain.outcome import RefundRecord
-from refunds.providers import plain
+from refunds.providers import plain, plain_contracts
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 LIMITS = Limits()
-MAIN = plain.CONTRACTS["plain-main"]
-FOREVER = plain.CONTRACTS["plain-forever"]
-NO_KEYS = plain.CONTRACTS["plain-nokeys"]
-BLIND = plain.CONTRACTS["plain-blind"]
+MAIN = plain_contracts.CONTRACTS["plain-main"]
+FOREVER = plain_contracts.CONTRACTS["plain-forever"]
+NO_KEYS = plain_contracts.CONTRACTS["plain-nokeys"]
+BLIND = plain_contracts.CONTRACTS["plain-blind"]
 RECORD = RefundRecord(
     ref="rf_0010",
     payment_ref="pi_4821",

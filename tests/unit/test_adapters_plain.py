@@ -11,7 +11,8 @@ import pytest
 
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer
 from refunds.providers.base import Account, Wish
-from refunds.providers.plain import CONTRACTS, REFUSALS, TURNED_AWAY, Plain
+from refunds.providers.plain import REFUSALS, TURNED_AWAY, Plain
+from refunds.providers.plain_contracts import CONTRACTS
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 MARKER = "0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a"

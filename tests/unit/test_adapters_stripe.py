@@ -16,9 +16,8 @@ from refunds.providers.stripe import (
     LIVE_URL,
     REFUSALS,
     Stripe,
-    from_stripe_amount,
-    to_stripe_amount,
 )
+from refunds.providers.stripe_amounts import from_stripe_amount, to_stripe_amount
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 MARKER = "0190a5c2-7b3e-7c11-9a57-3f1e2d4c5b6a"

@@ -23,10 +23,10 @@ from refunds.domain.contract import (
     stricter,
     unrecorded,
 )
-from refunds.providers import plain, stripe
+from refunds.providers import plain_contracts, stripe
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
-ACCOUNTS = {**plain.CONTRACTS, "stripe": stripe.CONTRACT}
+ACCOUNTS = {**plain_contracts.CONTRACTS, "stripe": stripe.CONTRACT}
 # account: success by lookup, success by notice, resend by key (or always), absence ends it,
 # absence sends it again
 MAY: dict[str, tuple[bool, bool, str, bool, bool]] = {
@@ -87,7 +87,7 @@ def test_nothing_accepted_stands_in_for_a_key(name: str) -> None:
 
 
 def test_what_is_accepted_never_replaces_what_the_provider_states() -> None:
-    stated = plain.CONTRACTS["plain-main"]
+    stated = plain_contracts.CONTRACTS["plain-main"]
     loose = Accepted(1, "flight_max", 1, "resend"), Accepted(2, "flight_max", 1, "absence")
     assert as_accepted(stated, loose, "resend") == (stated, ())
     assert as_accepted(stated, loose, "absence") == (stated, ())
@@ -111,14 +111,14 @@ def test_what_is_accepted_for_one_act_serves_no_other() -> None:
     ],
 )
 def test_an_unknown_fact_has_its_safest_value(fact: str, changed: set[str]) -> None:
-    before = allowed(plain.CONTRACTS["plain-main"])
-    after = allowed(plain.CONTRACTS["plain-main"].with_changes(**{fact: UNKNOWN_FACT}))
+    before = allowed(plain_contracts.CONTRACTS["plain-main"])
+    after = allowed(plain_contracts.CONTRACTS["plain-main"].with_changes(**{fact: UNKNOWN_FACT}))
     names = [each.name for each in fields(Allowed)]
     assert {name for name in names if getattr(before, name) != getattr(after, name)} == changed
 
 
 def test_a_key_that_lives_for_ever_needs_no_bound_on_the_flight() -> None:
-    forever = plain.CONTRACTS["plain-forever"].with_changes(
+    forever = plain_contracts.CONTRACTS["plain-forever"].with_changes(
         flight_max=UNKNOWN_FACT, idle_close=UNKNOWN_FACT
     )
     assert allowed(forever).resend_always
@@ -127,7 +127,7 @@ def test_a_key_that_lives_for_ever_needs_no_bound_on_the_flight() -> None:
 
 # The stricter of two versions of a contract
 
-MAIN = plain.CONTRACTS["plain-main"]
+MAIN = plain_contracts.CONTRACTS["plain-main"]
 
 
 def _fact(seconds: int | None) -> Fact:
@@ -275,7 +275,7 @@ def test_nothing_was_written_nothing_to_wait_for_is_not_concluded() -> None:
 
 
 def test_reading_the_same_fact_again_is_the_same_contract() -> None:
-    first = plain.CONTRACTS["plain-main"]
+    first = plain_contracts.CONTRACTS["plain-main"]
     again = replace(
         first,
         terms=Source("documented", "elsewhere", "2027-01-01"),
@@ -286,7 +286,7 @@ def test_reading_the_same_fact_again_is_the_same_contract() -> None:
 
 
 def test_the_hash_of_a_contract_changes_with_every_fact() -> None:
-    first = plain.CONTRACTS["plain-main"]
+    first = plain_contracts.CONTRACTS["plain-main"]
     changed: dict[str, Any] = {
         "name": "other",
         "keys": "forever",

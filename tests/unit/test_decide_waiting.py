@@ -19,7 +19,7 @@ from reconciliation.decide import (
 from reconciliation.matching import Finding
 from refunds.domain import states
 from refunds.domain.contract import Fact, ProviderContract
-from refunds.providers import plain, stripe
+from refunds.providers import plain_contracts, stripe
 from tests.unit.deciding import (
     ABSENT,
     BLIND,
@@ -71,7 +71,7 @@ def test_a_refusal_explains_others_by_the_key_while_the_key_lives() -> None:
     [
         MAIN.with_changes(rejections_stored=False),
         MAIN.with_changes(key_window=Fact(None, "unknown", "")),
-        plain.CONTRACTS["plain-weak"].with_changes(rejections_stored=True),
+        plain_contracts.CONTRACTS["plain-weak"].with_changes(rejections_stored=True),
     ],
 )
 def test_keys_explain_nothing_without_stored_refusals_or_a_known_window(
@@ -131,7 +131,7 @@ def test_patience_counts_from_when_it_first_became_unknown() -> None:
     assert patience(replace(again, unknown_since=None), 15, UNBOUNDED) is None
 
 
-UNBOUNDED = plain.CONTRACTS["plain-unbounded"]
+UNBOUNDED = plain_contracts.CONTRACTS["plain-unbounded"]
 SLOW = MAIN.with_changes(normal_window_seconds=10**6)
 
 
