@@ -209,6 +209,8 @@ def case_pages(stage: Stage) -> dict[str, tuple[str, str]]:
         "cases-second-signer": ("ines", f"/operations/{ids['waiting']}"),
         "cases-remedy": ("ben", f"/operations/{ids['owed']}#chosen-remedy"),
         "cases-propose-remedy": ("ben", f"/orders/C-20015?remedy_of={ids['owed']}"),
+        "cases-made-good": ("ben", f"/operations/{ids['made_good']}"),
+        "cases-approve-remedy": ("ben", f"/approvals?open={ids['made_good_remedy']}"),
         "cases-payment": ("omar", f"/cases/{made.payment_case.pk}#chosen-not_ours"),
         "cases-as-seen": ("mia", f"/operations/{ids['owed']}?at=5"),
     }

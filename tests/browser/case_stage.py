@@ -7,9 +7,11 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from reconciliation import case_work, cases, reconciler
+from reconciliation import case_work, cases, reconciler, remedies
 from reconciliation.models import Case
+from refunds.intake import Caller
 from refunds.models import Operation, Order, Payment
+from tests import build
 from tests.browser.stage import Stage
 from tests.ledger.rulings import asked, attached, looked, ruled, signed, told
 
@@ -84,6 +86,15 @@ class CaseStage:
         signed(ruled(case, self.cast.omar, "not_happened"), self.cast.ines)
         return self.case(name)
 
+    def remedied(self, name: str, ref: str, amount_minor: int) -> None:
+        """The same, and a lead has proposed a new refund that makes good for it."""
+        first = self.owed(name, ref, amount_minor).operation
+        assert first is not None
+        wish = build.request(ref, amount_minor, remedy_of=first.pk)
+        with transaction.atomic():
+            made = remedies.propose(wish, Caller(person=self.cast.cleo))
+        self.stage.by_name[f"{name}_remedy"] = made.operation
+
     def about_a_payment(self, ref: str) -> Case:
         """A refund that nobody here made."""
         with transaction.atomic():
@@ -103,6 +114,7 @@ class CaseStage:
         self.blind("blind_case", "C-20013", 4800)
         self.waiting("waiting", "C-20014", 4900)
         self.owed("owed", "C-20015", 5000)
+        self.remedied("made_good", "C-20016", 5100)
         self.about_a_payment("C-20011")
         case_work.claim(self.case("equal").pk, self.cast.omar)
         case_work.note(self.case("equal").pk, self.cast.ben, text="The customer wrote twice.")

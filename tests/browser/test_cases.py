@@ -238,6 +238,8 @@ def test_every_page_of_a_case_is_accessible(
         (omar, f"/operations/{ids['blind_case']}", "What happened?"),
         (ines, f"/operations/{ids['waiting']}", "What the first signer saw"),
         (ines, f"/operations/{ids['owed']}", "How does the customer get the money?"),
+        (ines, f"/orders/C-20015?remedy_of={ids['owed']}", "Propose a refund that makes good"),
+        (ines, f"/operations/{ids['made_good']}", "is proposed for it already"),
         (omar, f"/cases/{cases.payment_case.pk}", "Refunds of the payment"),
         (omar, f"/operations/{ids['owed']}?at=6", "Timeline until then"),
     ):
