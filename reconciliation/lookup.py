@@ -111,7 +111,7 @@ def _read(operation: Operation, account: Account, attempts: list[Attempt]) -> Li
         return _cannot("this account has no lookup")
     if not account.credential:
         return _cannot(f"no credential is set for {account.name}")
-    if any(_identity(each.account_identity) != account.identity() for each in attempts):
+    if any(not _same(each.account_identity, account.identity()) for each in attempts):
         return _cannot("the account, mode, address or API version is not the one we sent to")
     refs = known_refs(operation)
     return read_payment(
@@ -124,9 +124,9 @@ def _read(operation: Operation, account: Account, attempts: list[Attempt]) -> Li
     )
 
 
-def _identity(recorded: dict[str, Any]) -> dict[str, Any]:
-    """What an attempt recorded about its account; older ones named no API version."""
-    return {"api_version": ""} | recorded
+def _same(recorded: dict[str, Any], today: dict[str, Any]) -> bool:
+    """Whether an attempt went to this account; older ones named no API version, and asked for none."""
+    return today | {k: v for k, v in recorded.items() if k != "api_version" or v} == today
 
 
 def _cannot(because: str) -> Listing:

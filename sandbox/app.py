@@ -111,7 +111,13 @@ class Door:
             received_at=received_at,
             age_seconds=age_seconds,
             connection=connection,
-            stamp=Stamp(account=account, mode=profile.mode, call_number=number, key=call.key),
+            stamp=Stamp(
+                account=account,
+                mode=profile.mode,
+                call_number=number,
+                key=call.key,
+                api_version=call.headers.get("stripe-version"),
+            ),
         )
 
     async def _serve(

@@ -40,6 +40,9 @@ class Calls:
         )
         number = written.lastrowid
         assert number is not None
+        version = call.headers.get("stripe-version")
+        if version is not None:
+            self._book.db.execute("INSERT INTO call_versions VALUES (?, ?)", (number, version))
         return number
 
     def create_count(self, account: str, marker: str | None) -> int:
@@ -68,7 +71,8 @@ class Calls:
     def shown(self, account: str | None, after: int) -> list[dict[str, Any]]:
         """Calls numbered above `after` as JSON; `answered` is null while one still waits."""
         rows = self._book.db.execute(
-            """SELECT * FROM calls WHERE (:account IS NULL OR account = :account)
+            """SELECT calls.*, api_version FROM calls LEFT JOIN call_versions USING (seq)
+               WHERE (:account IS NULL OR account = :account)
                AND seq > :after ORDER BY seq LIMIT :limit""",
             {"account": account, "after": after, "limit": _PAGE_MAX},
         )
@@ -82,6 +86,7 @@ class Calls:
                 "key": row["key"],
                 "marker": row["marker"],
                 "body_sha256": row["body_sha256"],
+                "api_version": row["api_version"],
                 "received_at": iso(row["received_at"]),
                 "answered_at": iso(row["answered_at"]) if row["answered_at"] else None,
                 "answered": json.loads(row["answered"]) if row["answered"] else None,

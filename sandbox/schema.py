@@ -7,6 +7,7 @@ TABLES = (
     "statuses",
     "disputes",
     "keys",
+    "call_versions",
     "calls",
     "rules",
     "holds",
@@ -98,6 +99,11 @@ CREATE TABLE IF NOT EXISTS calls (
     answered_at INTEGER,
     answered TEXT,
     faults TEXT NOT NULL DEFAULT '[]'
+);
+
+CREATE TABLE IF NOT EXISTS call_versions (
+    seq INTEGER PRIMARY KEY REFERENCES calls (seq),
+    api_version TEXT NOT NULL
 );
 
 CREATE INDEX IF NOT EXISTS calls_of_marker ON calls (account, marker);

@@ -128,6 +128,7 @@ class Adapter(Protocol):
     name: str
     words: StatusWords
     signature_header: str
+    api_version: str
     lists_newest_first: bool
 
     def body(self, wish: Wish) -> bytes:

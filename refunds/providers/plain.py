@@ -73,6 +73,7 @@ class Plain:
     name = "plain"
     words = WORDS
     signature_header = "Sandbox-Signature"
+    api_version = ""
     lists_newest_first = False
 
     def body(self, wish: Wish) -> bytes:

@@ -97,6 +97,7 @@ def _account(
         base_url=base_url.rstrip("/"),
         contract=contract,
         credential=settings.PROVIDER_KEYS.get(name) or credential,
+        api_version=ADAPTERS[kind].api_version,
         webhook_secrets=settings.WEBHOOK_SECRETS.get(name) or webhook_secrets,
         **more,
     )

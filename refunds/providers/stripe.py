@@ -41,6 +41,9 @@ from refunds.providers.base import (
 from refunds.providers.stripe_amounts import to_stripe_amount
 
 LIVE_URL = "https://api.stripe.com"
+# What every request asks for (docs.stripe.com/api/versioning) and everything below is written for:
+# without it the account's own default would decide, which anybody can change in the dashboard.
+API_VERSION = "2026-10-28.endive"
 CONTRACT = ProviderContract(
     name="stripe",
     keys="window",
@@ -88,6 +91,7 @@ class Stripe:
     name = "stripe"
     words = WORDS
     signature_header = "Stripe-Signature"
+    api_version = API_VERSION
     lists_newest_first = True  # docs.stripe.com/api/refunds/list
 
     def body(self, wish: Wish) -> bytes:
@@ -213,7 +217,10 @@ class Stripe:
 
     def speaks_for_another(self, raw: RawAnswer, account: Account) -> str:
         # The key decides the mode, and a payment of the other mode is an error, not an empty list.
-        return ""
+        version = raw.headers.get("stripe-version", account.api_version)
+        if version == account.api_version:
+            return ""
+        return f"the answer is of API version {version}, and we asked for {account.api_version}"
 
 
 def _read_error(raw: RawAnswer, kind: str, code: str | None) -> Answer:
@@ -240,7 +247,11 @@ def _read_error(raw: RawAnswer, kind: str, code: str | None) -> Answer:
 
 def _headers(account: Account) -> dict[str, str]:
     token = base64.b64encode(f"{account.credential}:".encode()).decode()
-    return {"Authorization": f"Basic {token}", "Accept": "application/json"}
+    return {
+        "Authorization": f"Basic {token}",
+        "Accept": "application/json",
+        "Stripe-Version": account.api_version,
+    }
 
 
 def _error(table: dict[str, Any]) -> tuple[str, str | None]:

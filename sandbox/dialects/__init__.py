@@ -33,6 +33,7 @@ class Stamp:
     mode: str
     call_number: int
     key: str | None
+    api_version: str | None = None
 
 
 class Dialect(Protocol):

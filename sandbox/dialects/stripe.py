@@ -20,7 +20,10 @@ from sandbox.disputes import Dispute
 from sandbox.instants import MICROSECONDS
 from sandbox.operations import Answer, Call, Declined, Operation
 
+# What the accounts here speak by themselves, as an older account does, and what they can be asked for:
+# refunds, payments and disputes are alike in all of them.
 _API_VERSION = "2025-03-31.basil"
+_API_VERSIONS = frozenset({_API_VERSION, "2026-10-28.endive"})
 
 # Our code: HTTP status, Stripe's error type, Stripe's code.
 _ERRORS: Mapping[str, tuple[int, str, str | None]] = {
@@ -35,6 +38,7 @@ _ERRORS: Mapping[str, tuple[int, str, str | None]] = {
     "refund_not_found": (404, "invalid_request_error", "resource_missing"),
     "cursor_not_found": (404, "invalid_request_error", "resource_missing"),
     "wrong_mode": (404, "invalid_request_error", "resource_missing"),
+    "version_unknown": (400, "invalid_request_error", None),
     "path_not_found": (404, "invalid_request_error", None),
     "account_not_found": (404, "invalid_request_error", "resource_missing"),
     "lookup_not_offered": (404, "invalid_request_error", None),
@@ -68,6 +72,9 @@ class Stripe(Dialect):
         return user or None
 
     def read(self, call: Call) -> Operation:
+        version = call.headers.get("stripe-version")
+        if version is not None and version not in _API_VERSIONS:
+            raise Declined("version_unknown", f"Invalid Stripe API version: {version}")
         return read_request(call)
 
     def shown(self, refund: Refund) -> dict[str, Any]:
@@ -157,7 +164,7 @@ class Stripe(Dialect):
     def stamp(self, answer: Answer, stamp: Stamp) -> Answer:
         own = [
             ("Request-Id", f"req_{stamp.call_number:06d}"),
-            ("Stripe-Version", _API_VERSION),
+            ("Stripe-Version", stamp.api_version or _API_VERSION),
         ]
         if stamp.key is not None:
             own.append(("Idempotency-Key", stamp.key))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from refunds.domain.errors import Refusal
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer
 from refunds.providers.base import Account, Wish
 from refunds.providers.stripe import (
+    API_VERSION,
     CONTRACT,
     LIVE_URL,
     REFUSALS,
@@ -36,7 +38,12 @@ RECORD: dict[str, Any] = {
 }
 ADAPTER = Stripe()
 ACCOUNT = Account(
-    name="stripe-eu", adapter="stripe", base_url=LIVE_URL, contract=CONTRACT, credential="sk_live"
+    name="stripe-eu",
+    adapter="stripe",
+    base_url=LIVE_URL,
+    contract=CONTRACT,
+    credential="sk_live",
+    api_version=API_VERSION,
 )
 WISH = Wish(
     marker=MARKER,
@@ -266,3 +273,30 @@ def test_one_refund_is_read_or_cannot_tell() -> None:
     )
     assert missing.record is None
     assert "404" in missing.because
+
+
+def test_every_request_asks_for_the_version_that_the_reading_is_written_for() -> None:
+    since = datetime(2026, 11, 1, tzinfo=UTC)
+    for request in (
+        ADAPTER.create_refund(ACCOUNT, b"", "key"),
+        ADAPTER.list_refunds(ACCOUNT, "pi_4821", None),
+        ADAPTER.retrieve(ACCOUNT, "re_1"),
+        ADAPTER.list_account(ACCOUNT, "refunds", since, None),
+        ADAPTER.list_account(ACCOUNT, "disputes", since, None),
+    ):
+        assert request.headers["Stripe-Version"] == API_VERSION
+
+
+@pytest.mark.parametrize(
+    ("headers", "says"),
+    [
+        ({}, ""),
+        ({"stripe-version": API_VERSION}, ""),
+        ({"stripe-version": "2019-01-01"}, "of API version 2019-01-01, and we asked for 2026-"),
+    ],
+)
+def test_an_answer_of_another_version_cannot_tell(headers: dict[str, str], says: str) -> None:
+    answer = replace(raw(200, RECORD), headers=headers)
+    found = ADAPTER.speaks_for_another(answer, ACCOUNT)
+    assert says in found
+    assert bool(found) is bool(says)
