@@ -90,13 +90,14 @@ def _ruled_otherwise(view: View, finding: Finding, words: StatusWords) -> Refund
     """A paid refund with our marker, where people ruled on another one or on other figures."""
     if not (view.by_ruling or view.state == states.MISMATCHED):
         return None
-    if finding.verdict is Verdict.MATCH and finding.record is not None:
+    if finding.verdict is Verdict.MATCH:
         record = finding.record
+        assert record is not None, "a match is of one refund"
         agrees = record.ref == view.booked_ref and view.state == states.SUCCEEDED
         return record if record.provider_status in words.succeeded and not agrees else None
     if finding.verdict is not Verdict.DUPLICATE:
         return None
-    marked = [each for each in finding.candidates if each.ours and _carries_marker(each)]
+    marked = [each for each in finding.candidates if _carries_marker(each)]
     if any(each.record.ref == view.booked_ref for each in marked):
         return None
     paid = [each.record for each in marked if each.record.provider_status in words.succeeded]
@@ -113,7 +114,9 @@ def _one_stands(view: View, finding: Finding, words: StatusWords) -> bool:
     statuses = {
         each.record.ref: each.record.provider_status for each in finding.candidates if each.ours
     }
-    booked = statuses.pop(view.booked_ref or "", "")
+    if view.booked_ref is None:
+        return False
+    booked = statuses.pop(view.booked_ref, "")
     return booked in words.succeeded and words.failed.issuperset(statuses.values())
 
 

@@ -128,9 +128,9 @@ def decide(
             "poison",
             "The provider keeps a refusal at the door under our key: it answers that each time.",
         )
-    if view.state == states.UNKNOWN and proof is not None and not refused(view):
+    if view.state == states.UNKNOWN and proof is not None:
         return _proved(view, proof, limits, now)
-    if view.state in states.ENDED or view.state not in states.UNCERTAIN:
+    if view.state not in states.UNCERTAIN:
         return Rest() if not view.has_case else LookUpAgain(now + _DAY)
     return _wait(view, finding, contract, limits, now, looked_at, accepted)
 

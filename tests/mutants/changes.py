@@ -102,6 +102,8 @@ def _logic(node: ast.AST) -> Iterator[tuple[str, Change]]:
 
         yield f"{new.__name__} in {_short(node)}", turn
         for place, operand in enumerate(node.values):
+            if isinstance(operand, ast.Constant) and not operand.value:
+                continue  # nothing instead of nothing
 
             def drop(target: ast.AST, place: int = place) -> None:
                 assert isinstance(target, ast.BoolOp)
