@@ -224,3 +224,50 @@ def test_what_is_not_booked_may_be_missing_from_every_list(state: str) -> None:
         looked_at=at(9 * DAY),
     )
     assert decision == Rest()
+
+
+@pytest.mark.parametrize(
+    ("status", "amount_minor", "rests"),
+    [("succeeded", 3000, True), ("pending", 3000, False), ("succeeded", 2999, False)],
+)
+def test_a_different_refund_rests_only_while_it_is_paid_as_it_was_booked(
+    status: str, amount_minor: int, rests: bool
+) -> None:
+    record = replace(RECORD, provider_status=status, amount_minor=amount_minor)
+    differs = Finding(verdict=Verdict.DIFFERS, because="its amount", record=record)
+    seen = view(states.MISMATCHED, booked_ref=OURS, booked_minor=3000)
+    assert (decided(seen, differs) == Rest()) is rests
+    asked = decided(replace(seen, state=states.SUCCEEDED), differs)
+    assert isinstance(asked, OpenCase)
+    assert asked.reason == "mismatch"
+
+
+def test_what_came_back_and_differs_asks_a_person() -> None:
+    record = replace(RECORD, provider_status="failed", amount_minor=1)
+    differs = Finding(verdict=Verdict.DIFFERS, because="its amount", record=record)
+    decision = decided(view(states.RETURNED), differs)
+    assert isinstance(decision, OpenCase)
+    assert decision.reason == "mismatch"
+
+
+def test_of_two_a_refund_with_another_marker_contradicts_no_ruling() -> None:
+    records = [replace(RECORD, ref=ref, marker="another") for ref in ("rf_1", "rf_2")]
+    candidates = tuple(
+        Candidate(record=each, ours=True, fields={"marker": "differs"}) for each in records
+    )
+    both = Finding(verdict=Verdict.DUPLICATE, because="two", candidates=candidates)
+    decision = decided(view(states.SUCCEEDED, booked_ref="rf_0", by_ruling=True), both)
+    assert isinstance(decision, OpenCase)
+    assert decision.reason == "duplicate"
+
+
+@pytest.mark.parametrize("booked", ["rf_1", None])
+def test_of_several_that_all_came_back_none_stands(booked: str | None) -> None:
+    both = two(("rf_1", "failed", "m"), ("rf_2", "failed", "m"))
+    decision = decided(view(states.SUCCEEDED, booked_ref=booked), both)
+    assert isinstance(decision, OpenCase)
+    assert decision.reason == "duplicate"
+
+
+def test_what_a_list_showed_is_looked_at_again_where_nothing_could_be_asked() -> None:
+    assert isinstance(decided(view(states.FAILED, sighted=True), None), LookUpAgain)

@@ -323,3 +323,62 @@ def test_the_facts_of_a_real_provider_say_where_they_come_from() -> None:
     assert stripe.CONTRACT.flight_max.seconds is None
     assert stripe.CONTRACT.lookup_lag.seconds is None
     assert stripe.CONTRACT.idle_close.seconds is None
+
+
+def test_a_contract_of_which_nothing_was_said_has_the_most_careful_values() -> None:
+    said = ProviderContract(name="new", keys="none").facts()
+    durations = ("key_window", "flight_max", "lookup_lag", "idle_close")
+    assert {said.pop(each)["seconds"] for each in durations} == {None}
+    assert said == {
+        "name": "new",
+        "keys": "none",
+        "rejections_stored": False,
+        "lookup": "none",
+        "account_list": "none",
+        "markers_returned": True,
+        "notice": "none",
+        "server_errors_replayed": False,
+        "polices_totals": True,
+        "watch_after_success_days": 45,
+        "unknown_target_seconds": 900,
+        "normal_window_seconds": 60,
+        "escalation_grace_seconds": 900,
+        "lookup_schedule": [3, 10, 30, 60, 120, 300, 900, 3600],
+        "lookups_per_second": 5,
+        "lookups_burst": 10,
+    }
+
+
+def test_of_what_automation_may_do_nothing_is_allowed_by_itself() -> None:
+    nothing = Allowed(
+        success_by_lookup=False, success_by_notice=False, resend_in_window=False, absence=False
+    )
+    left = (nothing.resend_always, nothing.again_after_absence, nothing.needs_stop_proof)
+    assert left == (False, False, False)
+    assert (nothing.finds_out, nothing.can_settle) == (False, False)
+    for each in ("success_by_lookup", "resend_in_window"):
+        assert replace(nothing, **{each: True}).finds_out
+    assert replace(nothing, success_by_notice=True).can_settle
+    assert not replace(nothing, success_by_notice=True).finds_out
+
+
+def test_a_window_needs_keys_that_have_one_and_an_absence_somebody_to_ask() -> None:
+    assert allowed(MAIN).resend_in_window
+    assert not allowed(MAIN.with_changes(keys="weak")).resend_in_window
+    assert not allowed(MAIN.with_changes(lookup="none")).absence
+
+
+def test_an_absence_alone_needs_the_stop_proof_where_idle_connections_stay_open() -> None:
+    open_ended = MAIN.with_changes(keys="none", idle_close=UNKNOWN_FACT)
+    assert allowed(open_ended).needs_stop_proof
+    assert not allowed(open_ended.with_changes(lookup_lag=UNKNOWN_FACT)).needs_stop_proof
+
+
+def test_of_a_contract_that_nobody_kept_no_refusal_is_thought_to_be_stored() -> None:
+    assert MAIN.rejections_stored
+    assert unrecorded(MAIN).rejections_stored is False
+
+
+def test_of_two_equal_bounds_the_one_of_today_stays() -> None:
+    recorded = MAIN.with_changes(flight_max=replace(MAIN.flight_max, source="read last year"))
+    assert stricter(MAIN, [recorded]).flight_max.source == MAIN.flight_max.source

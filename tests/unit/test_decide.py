@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,18 @@ from reconciliation.decide import (
     OpenCase,
     Rest,
     Settle,
+    decide,
 )
 from reconciliation.matching import Candidate, Finding, Verdict
 from refunds.domain import states
 from refunds.domain.contract import ProviderContract
+from refunds.providers import plain
 from tests.unit.deciding import (
+    ABSENT,
+    CANNOT_TELL,
     FOREVER,
+    LIMITS,
+    MAIN,
     NO_KEYS,
     RECORD,
     SAID_NO,
@@ -171,3 +178,63 @@ def test_two_refunds_that_are_not_both_clearly_paid_are_for_a_person(
     state: str, finding: Finding
 ) -> None:
     assert decided(view(state), finding) == OpenCase("duplicate", "more than one")
+
+
+@pytest.mark.parametrize(
+    ("state", "has_case", "poison"),
+    [(states.UNKNOWN, False, True), (states.UNKNOWN, True, False), (states.PENDING, False, False)],
+)
+def test_a_kept_refusal_at_the_door_asks_a_person_once_and_only_about_an_unknown_refund(
+    state: str, has_case: bool, poison: bool
+) -> None:
+    seen = view(state, attempt(kept="turned_away"), has_case=has_case)
+    decision = decided(seen, CANNOT_TELL)
+    assert (isinstance(decision, OpenCase) and decision.reason == "poison") is poison
+
+
+@pytest.mark.parametrize(("state", "fails"), [(states.UNKNOWN, True), (states.AUTHORIZED, False)])
+def test_a_refusal_beside_an_attempt_that_an_absence_explains_fails_what_is_unknown(
+    state: str, fails: bool
+) -> None:
+    contract = MAIN.with_changes(rejections_stored=False)
+    seen = view(state, attempt(1, "refused"), attempt(2))
+    decision = decide(
+        seen,
+        ABSENT,
+        contract=contract,
+        words=plain.WORDS,
+        limits=LIMITS,
+        now=at(901),
+        looked_at=at(900),
+    )
+    assert isinstance(decision, Settle if fails else Rest)
+    if isinstance(decision, Settle):
+        assert (decision.event, decision.covers) == ("found_failed", True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "event"),
+    [
+        ({}, "proved_absent"),
+        ({"halted": True}, "proved_not_executed"),
+        ({"has_case": True}, "proved_not_executed"),
+    ],
+)
+def test_what_is_halted_or_has_a_case_is_not_sent_again(
+    changes: dict[str, Any], event: str
+) -> None:
+    seen = view(states.UNKNOWN, attempt(1, "not_sent"), sendable_until=at(90_000), **changes)
+    decision = decided(seen, CANNOT_TELL)
+    assert isinstance(decision, Settle)
+    assert decision.event == event
+
+
+def test_of_two_that_were_paid_the_one_whose_time_is_known_is_booked() -> None:
+    undated = replace(RECORD, ref="rf_0001", created_at=None)
+    both = tuple(
+        Candidate(record=each, ours=True, fields={"marker": "match"}) for each in (undated, RECORD)
+    )
+    twice = Finding(verdict=Verdict.DUPLICATE, because="two", candidates=both)
+    decision = decided(view(), twice)
+    assert isinstance(decision, Settle)
+    assert (decision.record, decision.surplus) == (RECORD, (undated,))

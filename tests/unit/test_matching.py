@@ -152,3 +152,31 @@ def test_where_no_marker_comes_back_an_equal_refund_of_nobody_elses_may_be_ours(
     assert finding.verdict is verdict
     assert ("rf_0009" in finding.because) is (verdict is Verdict.CANNOT_TELL)
     assert finding.complete is (verdict is Verdict.ABSENT)
+
+
+def test_a_refund_that_is_not_ours_is_compared_without_its_time_and_lacks_the_marker() -> None:
+    early = replace(STRANGERS, created_at=NOON - timedelta(days=1))
+    [candidate] = matched(early).candidates
+    assert candidate.fields == {
+        "marker": "missing",
+        "payment": "match",
+        "amount": "match",
+        "currency": "match",
+    }
+
+
+@pytest.mark.parametrize(
+    ("created_at", "stored"), [(NOON, "2026-11-29T12:00:00+00:00"), (None, None)]
+)
+def test_when_it_was_made_is_stored_with_the_finding(
+    created_at: datetime | None, stored: str | None
+) -> None:
+    [candidate] = matched(replace(OURS, created_at=created_at)).candidates
+    assert candidate.facts()["created_at"] == stored
+
+
+def test_only_a_whole_list_makes_a_finding_complete() -> None:
+    assert Finding(verdict=Verdict.ABSENT, because="").complete is False
+    for records in ((), (OURS,), (OURS, replace(OURS, ref="rf_0011"))):
+        assert matched(*records).complete is True
+        assert matched(*records, complete=False).complete is False
