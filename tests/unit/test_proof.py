@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciliation.known import LookUpAgain, View
-from reconciliation.matching import Finding
+from reconciliation.matching import Finding, Verdict
 from reconciliation.patience import look_again
 from reconciliation.proof import (
     absence,
@@ -142,7 +142,7 @@ def test_a_key_that_is_kept_on_success_only_is_no_window() -> None:
         ({"looked": 399.0}, True),
         ({"looked": None}, False),
         ({"finding": None}, False),
-        ({"finding": replace(ABSENT, verdict="cannot_tell")}, False),
+        ({"finding": replace(ABSENT, verdict=Verdict.CANNOT_TELL)}, False),
     ],
 )
 def test_late_in_the_window_only_a_fresh_look_makes_it_safe(ask: dict[str, Any], may: bool) -> None:
