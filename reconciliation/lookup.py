@@ -41,7 +41,8 @@ class Looked:
 
 _NEXT_NUMBER = """
 UPDATE operation SET lookup_started = lookup_started + 1,
-  due_at = clock_timestamp() + %(asking)s * interval '1 second'
+  due_at = CASE WHEN state = 'submitting' THEN due_at  -- the end of its lease
+                ELSE clock_timestamp() + %(asking)s * interval '1 second' END
 WHERE id = %(id)s RETURNING lookup_started
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from reconciliation import budget
@@ -29,8 +29,16 @@ def must_wait(operation_id: UUID) -> bool:
     if budget.take(account.name, at):
         return False
     soon = timezone.now() + timedelta(seconds=at.interval_seconds * at.burst)
-    Operation.objects.filter(pk=operation_id).update(due_at=jittered(soon))
+    clock(operation_id).update(due_at=jittered(soon))
     return True
+
+
+def clock(operation_id: UUID) -> QuerySet[Operation]:
+    """The operation whose next look may be set, or none while it is being sent.
+
+    What falls due then is the end of its lease, which no lookup may put off.
+    """
+    return Operation.objects.filter(pk=operation_id).exclude(state=states.SUBMITTING)
 
 
 def jittered(at: datetime) -> datetime:

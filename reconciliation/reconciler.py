@@ -30,8 +30,8 @@ from reconciliation.inbox import told_of_money
 from reconciliation.lateness import proved_false
 from reconciliation.lookup import INCONCLUSIVE, Looked, ask, take_number
 from reconciliation.matching import Finding, Verdict
+from reconciliation.pacing import clock, jittered, must_wait
 from reconciliation.pacing import due as due
-from reconciliation.pacing import jittered, must_wait
 from reconciliation.view import from_answers, view_of
 from reconciliation.withdrawing import withdraw_false
 from refunds import doorbell
@@ -143,7 +143,7 @@ def _apply(locked: Locked, decision: Decision, looked: Looked) -> None:
         case LookUpAgain(at, not_before):
             # Findings that conclude nothing do not raise the fence; they only move the clock.
             due_at = max(jittered(at), not_before or at - _FAR)
-            Operation.objects.filter(pk=operation.pk).update(due_at=due_at)
+            clock(operation.pk).update(due_at=due_at)
         case Rest():
             close_by_evidence(locked, "Looked again: the record agrees.")
             _applied(operation, looked, _due_at_rest(operation))
@@ -228,9 +228,9 @@ def _count_surplus(locked: Locked, surplus: tuple[RefundRecord, ...]) -> None:
 
 
 def _applied(operation: Operation, looked: Looked, due_at: datetime | None) -> None:
-    Operation.objects.filter(pk=operation.pk, lookup_applied__lt=looked.no).update(
-        lookup_applied=looked.no, due_at=due_at
-    )
+    later = {"lookup_applied__lt": looked.no}
+    clock(operation.pk).filter(**later).update(due_at=due_at)
+    Operation.objects.filter(pk=operation.pk, **later).update(lookup_applied=looked.no)
 
 
 def _due_at_rest(operation: Operation) -> datetime | None:
@@ -254,7 +254,7 @@ def _count_failure(operation_id: UUID) -> None:
             open_case(locked, "poison", "Looking it up fails every time; see the log.")
             # Not by the contract: the account may be what is missing.
             slow = timedelta(seconds=settings.LIMITS.lookup_with_case_seconds)
-            Operation.objects.filter(pk=operation_id).update(due_at=timezone.now() + slow)
+            clock(operation_id).update(due_at=timezone.now() + slow)
 
 
 def end_leases(now: datetime, *, batch_max: int) -> int:

@@ -196,6 +196,32 @@ def test_an_ended_lease_is_unknown_and_its_late_sender_decides_nothing(
     assert operation.state == states.UNKNOWN
 
 
+@pytest.mark.parametrize("fault", [None, "lookup_503"])
+def test_a_look_during_a_send_does_not_put_off_the_end_of_its_lease(
+    provider: SandboxProcess, cast: Cast, fault: str | None
+) -> None:
+    provider.payment()
+    build.order()
+    operation = build.authorized(cast.fay, cast.ben, amount_minor=4000)
+    account = registry.account("plain-main")
+    claim(
+        operation.pk,
+        worker="test",
+        identity=account.identity(),
+        contract=account.contract,
+        limits=settings.LIMITS,
+    )
+    operation.refresh_from_db()
+    lease_ends = operation.due_at
+    assert lease_ends is not None
+    if fault is not None:
+        provider.fault(fault, on="list", times=None)
+    for _ in range(settings.LIMITS.inconclusive_lookups_max + 1):
+        looked_up(operation)
+    assert (operation.state, operation.due_at) == (states.SUBMITTING, lease_ends)
+    assert reconciler.end_leases(lease_ends + timedelta(seconds=1), batch_max=10) == 1
+
+
 def test_more_given_back_than_taken_is_shown_and_opens_a_case(
     provider: SandboxProcess, cast: Cast
 ) -> None:
