@@ -69,7 +69,7 @@ def vanished(
     """
     if view.state not in _MOVED or finding is None or looked_at is None:
         return None
-    gone = bool(finding.gone) and finding.gone == view.booked_ref
+    gone = finding.gone == view.booked_ref
     if finding.verdict is not Verdict.ABSENT and not gone:
         return None
     flight, lag = contract.flight_max.seconds, contract.lookup_lag.seconds
