@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each bad-agent notices due test-browser clean
+.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each bad-agent notices due simulate test-browser clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -60,6 +60,10 @@ notices: $(TO_TEST)  ## a storm of notices (DELIVERIES=, SEED=): doubled, late, 
 
 due: $(TO_TEST)  ## refunds of unknown outcome (DUE=10000, SEED=), all due at once: the rate is kept, all of them end
 	@$(IN_VENV) -m tests.due_at_once
+
+simulate: $(TO_TEST)  ## the engine in the weather of many seeds (SCHEDULES=, SEED=): calls lost, late, doubled, senders killed
+	@$(IN_VENV) -m tests.simulation; \
+	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
 
 test-browser: $(TO_TEST)  ## the console in a real browser, on servers of its own
 	@mkdir -p $(RUN_DIR)

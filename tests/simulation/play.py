@@ -1,0 +1,80 @@
+"""One schedule after the other, each on an empty ledger and a new book."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import setup_test_environment
+
+from refunds import policies, witness
+from refunds.models import Event
+from refunds.providers import registry
+from tests.cast import assemble
+from tests.simulation.checkers import faults
+from tests.simulation.provider import SandboxHere
+from tests.simulation.world import NoRest, World
+
+
+class Playground:
+    """A database of its own, gone afterwards."""
+
+    def __enter__(self) -> Playground:
+        setup_test_environment()
+        self._after = ExitStack()
+        connection.settings_dict["TEST"]["NAME"] = f"test_simulation_{os.getpid()}"
+        usual = connection.settings_dict["NAME"]
+        connection.creation.create_test_db(verbosity=0, autoclobber=True)
+        self._after.callback(connection.creation.destroy_test_db, usual, verbosity=0)
+        self._folder = Path(self._after.enter_context(tempfile.TemporaryDirectory()))
+        settings.WITNESS_DIR = self._folder / "witness"
+        registry.accounts.cache_clear()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._after.close()
+
+    def play(self, seed: int) -> tuple[list[str], Counter[str]]:
+        """What was wrong, and what happened, by name."""
+        found, what = played(seed, self._folder / f"book-{seed}.sqlite3")
+        empty()
+        return found, what
+
+
+def empty() -> None:
+    """Nothing of the last schedule is left."""
+    with connection.cursor() as cursor:
+        kept = ("django_migrations", "django_content_type", "auth_permission")
+        names = [each for each in connection.introspection.table_names() if each not in kept]
+        cursor.execute("SET session_replication_role = replica")
+        cursor.execute(";".join(f'DELETE FROM "{name}"' for name in names))
+        cursor.execute("SET session_replication_role = DEFAULT")
+    cache.clear()
+    policies.current.cache_clear()
+    witness.forget()
+
+
+def played(seed: int, book: Path) -> tuple[list[str], Counter[str]]:
+    """The schedule of this seed, on an empty ledger."""
+    provider = SandboxHere(book)
+    try:
+        world = World(provider, assemble(), seed)
+        wrong: list[str] = []
+        try:
+            world.run()
+        except NoRest as moving:
+            wrong.append(str(moving))
+        wrong += faults(world)
+        if wrong and os.environ.get("TRACE"):
+            wrong += world.told
+    finally:
+        provider.stop()
+    events = Event.objects.values_list("event", flat=True)
+    seen = Counter(f"event {name}" for name in events)
+    return wrong, seen + world.wire.fates + Counter(f"act {each}" for each in world.acts.elements())

@@ -1,0 +1,41 @@
+"""A few schedules in every run of the suite, and a planted mistake that they must notice."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refunds.domain.outcome import RawAnswer
+from refunds.providers import http
+from refunds.providers.base import HttpRequest
+from tests.simulation.play import played
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize("seed", [2, 3, 14, 19])
+def test_a_schedule_ends_with_nothing_wrong(seed: int, tmp_path: Path) -> None:
+    wrong, seen = played(seed, tmp_path / "book.sqlite3")
+    assert wrong == []
+    assert seen["event submission_started"] > 0
+
+
+def test_a_second_key_after_a_lost_answer_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send_once = http.call
+
+    def send_again(request: HttpRequest, **limits: Any) -> RawAnswer:
+        raw = send_once(request, **limits)
+        if request.method != "POST" or raw.status is not None:
+            return raw
+        headers = request.headers | {"Idempotency-Key": str(uuid.uuid4())}
+        return send_once(replace(request, headers=headers), **limits)
+
+    monkeypatch.setattr(http, "call", send_again)
+    wrong, _ = played(1, tmp_path / "book.sqlite3")
+    assert any(each.startswith("duplicates") for each in wrong)
