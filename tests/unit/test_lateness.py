@@ -64,6 +64,7 @@ def test_money_that_moved_although_we_said_no_proves_what_that_rested_on_false(
     moved = shown(created_at=at(2))
     assert list(found(moved, state=state, rested_on=frozenset({2}))) == ([2] if said_no else [])
     assert found(moved, state=state) == {}
+    assert list(found(shown(created_at=at(900)), state=state)) == [1]  # late, whatever we had said
     assert found(shown("failed", created_at=at(2)), state=state, rested_on=frozenset({2})) == {}
 
 
