@@ -57,7 +57,8 @@ def missing(quarantine: Quarantine) -> list[Missing]:
             found.append(Missing(account=name, says=says, by_hand=True))
         count = _not_looked_up(name, quarantine).count()
         if count:
-            says = f"{count} uncertain refunds of {name} were not looked up since it began."
+            were = "refund {0} was" if count == 1 else "refunds {0} were"
+            says = f"{count} uncertain {were.format(f'of {name}')} not looked up since it began."
             found.append(Missing(account=name, says=says))
     return found
 

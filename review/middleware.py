@@ -100,6 +100,25 @@ class SameSitePosts:
         return self.get_response(request)
 
 
+class TokenOnce:
+    """The token's cookie is sent when it is new, not again with every form that is drawn.
+
+    Django renews it each time. An answer that was on its way while somebody signed in would bring
+    the old one back, and their next press would be refused.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        name = settings.CSRF_COOKIE_NAME
+        sent = response.cookies.get(name)
+        if sent is not None and sent.value == request.COOKIES.get(name):
+            del response.cookies[name]
+        return response
+
+
 class SecondFactorFirst:
     """Who decides and has no second factor yet may set one up, and sign out; nothing else."""
 

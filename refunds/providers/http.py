@@ -180,4 +180,5 @@ _WORDS: dict[type[Exception], str] = {
 
 def _words(error: Exception) -> str:
     known = _WORDS.get(type(error), type(error).__name__)
-    return f"{known} ({error})"[:200] if str(error) else known
+    said = str(error).rstrip(".")
+    return f"{known} ({said})"[:200] if said else known

@@ -26,6 +26,8 @@ PEOPLE: Final = frozenset(
         *("no_lookup", "no_key_window", "longer_than_the_key", "no_longer_open"),
         # Importing what another system left stuck
         *("currency_mismatch", "refund_of_another"),
+        # Making good for a refund that did not reach the customer
+        *("remedy_unknown", "remedy_not_owed", "remedy_too_large"),
     }
 )
 # Functions that get the code as their first argument.

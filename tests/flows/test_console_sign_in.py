@@ -146,6 +146,22 @@ def test_every_page_carries_the_headers_of_a_payments_console(cast: Cast) -> Non
     assert "HX-Request" in answer["Vary"]
 
 
+def test_an_answer_that_was_on_its_way_while_somebody_signed_in_brings_no_old_token_back(
+    cast: Cast,
+) -> None:
+    client = Client()
+    first = client.get("/sign-in").cookies["csrftoken"].value
+    assert try_password(client, "ada", "a-long-test-password").status_code == 302
+    signed_in = client.cookies["csrftoken"].value
+    assert signed_in != first
+    late = Client(headers={"HX-Request": "true"})
+    late.cookies["csrftoken"] = first
+    answer = late.get("/approvals")
+    assert answer.status_code == 401
+    assert "csrfmiddlewaretoken" in text(answer)
+    assert "csrftoken" not in answer.cookies
+
+
 def test_a_form_without_its_token_is_refused_in_our_words(cast: Cast) -> None:
     build.order()
     operation = build.proposed(cast.echo)

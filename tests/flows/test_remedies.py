@@ -71,6 +71,7 @@ def test_a_remedy_is_filled_in_from_what_is_owed_and_goes_the_way_of_every_refun
     cleo = signed_in(cast.cleo)
     owed_page = text(cleo.get(f"/operations/{first.pk}"))
     assert f'href="/orders/4821?remedy_of={first.pk}#propose"' in owed_page
+    assert "40.00 USD, which is owed;" in text(cleo.get(f"/orders/4821?remedy_of={first.pk}"))
     fields = form_of(cleo, first)
     assert (fields["amount"], fields["remedy_of"]) == ("40.00", str(first.pk))
     remedy = proposed(cleo, first, reason_text="The card works again.")

@@ -47,7 +47,7 @@ def test_what_is_uncertain_is_looked_up_before_anything_is_sent_again(
     _begun()
     listed, looked = _missing()
     assert listed.startswith("The refunds of plain-main since ")
-    assert looked == "1 uncertain refunds of plain-main were not looked up since it began."
+    assert looked == "1 uncertain refund of plain-main was not looked up since it began."
     assert quarantine.tend(timezone.now()) == 2
     assert ("reconciliation.tasks.look_up", str(operation.pk)) in rung
     call_account_lists()
@@ -62,7 +62,7 @@ def test_a_lookup_that_cannot_tell_is_no_lookup(provider: SandboxProcess, cast: 
     _begun()
     provider.fault("lookup_503", on="list")
     reconciler.look_up(operation.pk)
-    assert "1 uncertain refunds of plain-main were not looked up since it began." in _missing()
+    assert "1 uncertain refund of plain-main was not looked up since it began." in _missing()
 
 
 def test_an_account_without_a_list_is_compared_by_hand_and_its_unknowns_have_their_case(
@@ -74,7 +74,7 @@ def test_an_account_without_a_list_is_compared_by_hand_and_its_unknowns_have_the
     assert by_hand.by_hand
     assert "plain-blind has no list that can be read here" in by_hand.says
     assert not looked.by_hand
-    with pytest.raises(CommandError, match="plain-blind were not looked up"):
+    with pytest.raises(CommandError, match="plain-blind was not looked up"):
         call_command("lift_quarantine", by="ines", with_="adam", by_hand=["plain-blind"])
     reconciler.look_up(operation.pk)  # there is nothing to look up: it becomes a case
     with pytest.raises(CommandError, match="has no list that can be read here"):

@@ -18,8 +18,9 @@ from refunds.models import Event
 from refunds.providers import registry
 from tests.cast import assemble
 from tests.simulation.checkers import faults
+from tests.simulation.clock import movable
 from tests.simulation.provider import SandboxHere
-from tests.simulation.world import NoRest, World
+from tests.simulation.world import World
 
 
 class Playground:
@@ -32,6 +33,7 @@ class Playground:
         usual = connection.settings_dict["NAME"]
         connection.creation.create_test_db(verbosity=0, autoclobber=True)
         self._after.callback(connection.creation.destroy_test_db, usual, verbosity=0)
+        self._after.enter_context(movable())
         self._folder = Path(self._after.enter_context(tempfile.TemporaryDirectory()))
         settings.WITNESS_DIR = self._folder / "witness"
         registry.accounts.cache_clear()
@@ -65,12 +67,7 @@ def played(seed: int, book: Path) -> tuple[list[str], Counter[str]]:
     provider = SandboxHere(book)
     try:
         world = World(provider, assemble(), seed)
-        wrong: list[str] = []
-        try:
-            world.run()
-        except NoRest as moving:
-            wrong.append(str(moving))
-        wrong += faults(world)
+        wrong = world.run(faults)
         if wrong and os.environ.get("TRACE"):
             wrong += world.told
     finally:

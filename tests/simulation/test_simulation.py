@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,17 @@ import pytest
 from refunds.domain.outcome import RawAnswer
 from refunds.providers import http
 from refunds.providers.base import HttpRequest
+from tests.simulation.clock import movable
 from tests.simulation.play import played
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _movable(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    with django_db_blocker.unblock(), ExitStack() as database:
+        database.enter_context(movable())
+        yield
 
 
 @pytest.mark.parametrize("seed", [2, 3, 14, 19])

@@ -6,7 +6,6 @@ here, in one thread, and again in the same way for the same seed.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any, override
 
 import httpx
 
+from tests.simulation.clock import Clock
 from tests.simulation.provider import SandboxHere
 from tests.simulation.weather import Weather
 
@@ -52,7 +52,7 @@ class Wire(httpx.BaseTransport):
     others: Callable[[], None]
     passes: Callable[[float], None]
     about_to_write: Callable[[httpx.Request], None]
-    now: float = 0
+    clock: Clock
     calm: bool = False
     flying: list[Flying] = field(default_factory=list)
     fates: Counter[str] = field(default_factory=Counter)
@@ -68,7 +68,7 @@ class Wire(httpx.BaseTransport):
             raise httpx.ConnectError("refused", request=request)
         self._others()
         trace("connection.connect_tcp.complete", {"return_value": _Stream()})
-        connected = self.now
+        connected = self.clock.seconds
         if fate == "paused":
             self.passes(self.weather.passing_seconds())
             self._others()
@@ -117,33 +117,18 @@ class Wire(httpx.BaseTransport):
     def _closed_meanwhile(self, request: httpx.Request, connected: float) -> bool:
         """The provider closes a silent connection after the time it promises."""
         patience = self._profile(request)["idle_close_seconds"]
-        return patience is not None and self.now - connected > patience
+        return patience is not None and self.clock.seconds - connected > patience
 
     def _takes_off(self, request: httpx.Request) -> None:
         bound = self._profile(request)["flight_seconds_max"]
         longest = _LATEST_SECONDS if bound is None else bound
         delay = self.weather.dice.uniform(0, longest)
         request.read()
-        self.flying.append(Flying(self.now + delay, len(self.fates), request))
+        self.flying.append(Flying(self.clock.seconds + delay, len(self.fates), request))
 
     def land(self) -> None:
         """What is due by now arrives, in its order; nobody hears the answers."""
         for each in sorted(self.flying):
-            if each.at <= self.now:
+            if each.at <= self.clock.seconds:
                 self.flying.remove(each)
                 self.provider.door.handle_request(each.request)
-
-
-class MovedMonotonic:
-    """`time.monotonic` of this process goes on with the schedule's own time."""
-
-    def __init__(self) -> None:
-        self._real = time.monotonic
-        self.ahead = 0.0
-
-    def __enter__(self) -> MovedMonotonic:
-        time.monotonic = lambda: self._real() + self.ahead
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        time.monotonic = self._real
