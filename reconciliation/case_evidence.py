@@ -15,7 +15,7 @@ from reconciliation.models import Case, CaseStatement, Notice
 from refunds import policies
 from refunds.domain.contract import Accepted
 from refunds.domain.fingerprint import digest
-from refunds.making_good import open_remedies
+from refunds.making_good import made_good_by, may_make_good
 from refunds.models import Evidence, Operation, ProviderRefund
 from refunds.providers import registry
 from refunds.providers.base import StatusWords
@@ -82,7 +82,8 @@ def _about_operation(
         quiet=absence.quiet,
         statements=len(papers),
         surplus_minor=_surplus_minor(operation),
-        remedy_out=", ".join(each.business_key for each in open_remedies(operation)),
+        remedy_out=", ".join(each.business_key for each in may_make_good(operation)),
+        made_good_by=", ".join(each.business_key for each in made_good_by(operation)),
     )
     basis = telling.facts if telling else {}
     others = [each.pk for each in evidence if each.kind in ("answer", "notice")]

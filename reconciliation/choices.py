@@ -133,7 +133,8 @@ class Question:
     is that of the lookup that `seen` rests on, in seconds. `absent_because`: why absence is not
     proved, "" where it is; `quiet`: the time in which the refund could still show is over, or is
     known to nobody. `attachable`: operations that the notices of the case can belong to.
-    `remedy_out`: a new refund that is to make good for this one and has not ended.
+    `remedy_out`: a refund that may make good for this one and has not ended; `made_good_by`: those
+    that have paid all of it.
     """
 
     reasons: tuple[str, ...]
@@ -152,6 +153,7 @@ class Question:
     surplus_minor: int = 0
     attachable: tuple[str, ...] = ()
     remedy_out: str = ""
+    made_good_by: str = ""
 
     @property
     def uncertain(self) -> bool:

@@ -75,7 +75,9 @@ def _missing(question: Question, choice: str, refs: tuple[Seen, ...]) -> Iterato
         yield "it is being sent just now; wait for the answer, or for its worker’s time to end"
         return
     if choice == REMEDY and question.remedy_out:
-        yield f"the end of {question.remedy_out}, which is proposed to make good for it already"
+        yield f"the end of {question.remedy_out}, which may make good for it already"
+    elif choice == REMEDY and question.made_good_by:
+        yield f"money that is still owed: {question.made_good_by} has paid for it already"
     elif choice == NOT_HAPPENED:
         yield from _absence_lacks(question)
     elif choice in EVENTS and question.looks:

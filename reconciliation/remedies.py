@@ -27,10 +27,17 @@ _BECAUSE = {
 }
 
 
-def owe(locked: Locked, amount_minor: int, why: str) -> Case:
-    """Open the case that asks how the customer gets the money; the rows are locked by the caller."""
-    amount = display(amount_minor, locked.operation.currency)
-    return open_case(locked, "remedy", f"{why} The customer still expects {amount}.")
+def owe(locked: Locked, amount_minor: int, why: str) -> None:
+    """Open the case that asks how the customer gets the money; the rows are locked by the caller.
+
+    Of a remedy whose first refund is asked about, that case asks for all that is missing: a second
+    one would have the same money paid twice.
+    """
+    operation = locked.operation
+    if operation.remedy_of_id is not None and _asking(operation.remedy_of_id).exists():
+        return
+    amount = display(amount_minor, operation.currency)
+    open_case(locked, "remedy", f"{why} The customer still expects {amount}.")
 
 
 def owe_for_ended(now: datetime, *, batch_max: int) -> int:
@@ -108,10 +115,10 @@ def nothing_asked(first: Operation) -> Refusal:
 
 def close_made_good(*, batch_max: int) -> int:
     """Close the cases whose money has arrived by another refund; returns how many."""
-    paid = Operation.objects.filter(
-        remedy_of=OuterRef("operation_id"), state__in=[states.SUCCEEDED, states.MISMATCHED]
-    )
-    waiting = Case.objects.filter(closed_at=None, reasons=["remedy"]).filter(Exists(paid))
+    moved = Operation.objects.filter(state__in=[states.SUCCEEDED, states.MISMATCHED])
+    by_remedy = Exists(moved.filter(remedy_of=OuterRef("operation_id")))
+    turned_up = Exists(moved.filter(pk=OuterRef("operation__remedy_of")))
+    waiting = Case.objects.filter(by_remedy | turned_up, closed_at=None, reasons=["remedy"])
     found = list(waiting.order_by("pk").values_list("operation_id", flat=True)[:batch_max])
     return sum(_close_made_good(operation_id) for operation_id in found if operation_id)
 
@@ -120,10 +127,10 @@ def _close_made_good(operation_id: UUID) -> bool:
     with transaction.atomic():
         first = lock(operation_id).operation
         case = _asking(first.pk).select_for_update().first()
-        if case is None or case.reasons != ["remedy"] or first.state not in making_good.OWES:
+        if case is None or case.reasons != ["remedy"]:
             return False
-        if making_good.owed_minor(first) > 0:
+        keys = ", ".join(each.business_key for each in making_good.made_good_by(first))
+        if not keys:
             return False
-        keys = ", ".join(each.business_key for each in making_good.that_paid(first))
         cases.close_made_good(case, f"The customer got it by another refund: {keys}.")
         return True

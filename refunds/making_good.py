@@ -18,15 +18,35 @@ OWES = frozenset({states.FAILED, states.RETURNED, states.MISMATCHED})
 
 
 def owed_minor(first: Operation) -> int:
-    """What the customer still expects of it, in minor units: less what its remedies have paid."""
+    """What the customer still expects of it, in minor units: less what its remedies have paid.
+
+    Of a remedy no more than of the refund that it makes good for, which may have turned up.
+    """
     if first.state not in OWES:
         return 0
-    return max(0, first.amount_minor - sum(map(_paid, [first, *that_paid(first)])))
+    owed = max(0, first.amount_minor - sum(map(_paid, [first, *that_paid(first)])))
+    return owed if first.remedy_of is None else min(owed, owed_minor(first.remedy_of))
+
+
+def made_good_by(first: Operation) -> list[Operation]:
+    """By which refunds the customer got all of it; none while anything is owed, or may be."""
+    if first.state not in OWES or owed_minor(first) > 0:
+        return []
+    above = first.remedy_of
+    return [*([above] if above is not None and _paid(above) else []), *that_paid(first)]
 
 
 def open_remedies(first: Operation) -> list[Operation]:
     """Those of its remedies that have not ended, the oldest first."""
     return list(first.remedies.exclude(state__in=states.ENDED).order_by("pk"))
+
+
+def may_make_good(first: Operation) -> list[Operation]:
+    """What may still reach the customer in its place: its open remedies, and the refund that it
+    makes good for itself, where that turned up."""
+    above = first.remedy_of
+    turned_up = above is not None and above.state not in states.ENDED
+    return [*([above] if above is not None and turned_up else []), *open_remedies(first)]
 
 
 def that_paid(first: Operation) -> list[Operation]:

@@ -23,6 +23,7 @@ from tests.bugs.steps import answer_lost, open_reasons
 from tests.cast import Cast
 from tests.flows.console import drawn, form_on, has_form, opened, signed_in, text, url
 from tests.ledger.rulings import ruled
+from tests.outside.steps import later, look_up_due, turn
 from tests.page import Page
 from tests.provider_process import SandboxProcess
 
@@ -209,3 +210,66 @@ def test_a_first_refund_that_turns_up_stops_its_remedy_or_names_it(
 
 def propose_refused(client: Client, first: Operation) -> bool:
     return "No money is recorded as owed" in text(client.get(f"/orders/4821?remedy_of={first.pk}"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_remedy_that_comes_back_is_owed_by_the_case_that_is_open_and_by_no_second(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    provider.payment()
+    first = failed(cast)
+    cleo = signed_in(cast.cleo)
+    part = proposed(cleo, first, amount="25.00")
+    approved(part, cast.ben)
+    assert dispatch.send(str(part.pk)) == "confirmed"
+    [refund] = provider.refunds()
+    turn(provider, refund["id"], "failed")
+    reconciler.look_up(part.pk)
+    assert Operation.objects.get(pk=part.pk).state == states.RETURNED
+    assert (open_reasons(first), open_reasons(part)) == (["remedy"], [])
+    assert propose_refused(cleo, part)
+    assert form_of(cleo, first)["amount"] == "40.00"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_remedy_has_paid_is_not_paid_another_way_before_its_case_is_closed(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    provider.payment()
+    first = failed(cast)
+    remedy = proposed(signed_in(cast.cleo), first)
+    approved(remedy, cast.ben)
+    assert dispatch.send(str(remedy.pk)) == "confirmed"
+    owed = Case.objects.get(closed_at=None)
+    with pytest.raises(Refusal, match="paid for it already"):
+        ruled(owed, cast.ben, "remedy", kind="voucher", reference="V-2210")
+    assert remedies.close_made_good(batch_max=10) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_returned_remedy_owes_nothing_once_the_first_refund_turned_up(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    first = answer_lost(provider, cast, amount_minor=4000)
+    fail(first)
+    remedies.owe_for_ended(timezone.now(), batch_max=10)
+    cleo = signed_in(cast.cleo)
+    remedy = proposed(cleo, first)
+    approved(remedy, cast.ben)
+    assert dispatch.send(str(remedy.pk)) == "confirmed"
+    assert remedies.close_made_good(batch_max=10) == 1
+    back = provider.refunds()[-1]
+    assert back["aftersend_operation"] == str(remedy.pk)
+    turn(provider, back["id"], "failed")
+    reconciler.look_up(remedy.pk)
+    assert open_reasons(remedy) == ["remedy"]
+    assert not propose_refused(cleo, remedy)
+    reconciler.look_up(first.pk)
+    assert propose_refused(cleo, remedy)
+    later(provider, 3601)
+    look_up_due()
+    assert Operation.objects.get(pk=first.pk).state == states.SUCCEEDED
+    assert propose_refused(cleo, remedy)
+    assert remedies.close_made_good(batch_max=10) == 1
+    assert open_reasons(remedy) == []
+    assert first.business_key in Case.objects.get(operation=remedy).closed_because
