@@ -81,12 +81,31 @@ def lines(path: Path, account: str | None) -> Iterator[tuple[Row, Line | Wrong |
     columns = columns_of(path)
     if columns is STRIPE and account is None:
         raise Unreadable("Stripe's export does not name the account: say --account")
+    failed = _failed(path) if columns is STRIPE else frozenset[tuple[str, str]]()
     for row in rows(path, columns):
         try:
             row.require_whole()
-            yield row, _stripe(row, account or "") if columns is STRIPE else _neutral(row)
+            if columns is not STRIPE:
+                yield row, _neutral(row)
+            elif row.cells["reporting_category"] == "refund" and _in_payout(row) in failed:
+                yield row, None  # one payout has its failure too, which is what it came to
+            else:
+                yield row, _stripe(row, account or "")
         except Wrong as wrong:
             yield row, wrong
+
+
+def _failed(path: Path) -> frozenset[tuple[str, str]]:
+    """The refunds of an export that came back in the payout that they left in."""
+    return frozenset(
+        _in_payout(row)
+        for row in rows(path, STRIPE)
+        if row.width == row.wanted and row.cells["reporting_category"] == "refund_failure"
+    )
+
+
+def _in_payout(row: Row) -> tuple[str, str]:
+    return row.cells["automatic_payout_id"], row.cells["source_id"]
 
 
 def _neutral(row: Row) -> Line:

@@ -78,7 +78,8 @@ class Reported:
     `state` and `key` are those of its operation, "" where there is none. `booked_minor` is None
     where no book of ours has it, `report` where no report has it; `paid`: the report says so.
     `covered_until`: until when the reports are complete about the time it was made in, None where
-    nobody said so. `waits_for_order`: we remember it until its payment is fed.
+    nobody said so. `waits_for_order`: we remember it until its payment is fed. `came_back_since`:
+    the provider showed after that report that it did not stay paid.
     """
 
     ref: str
@@ -93,6 +94,7 @@ class Reported:
     currency: str
     covered_until: datetime | None
     waits_for_order: bool
+    came_back_since: bool
 
 
 def against_report(seen: Reported) -> str:
@@ -107,6 +109,8 @@ def against_report(seen: Reported) -> str:
         # An uncertain one of ours is found by its lookup, and one without an order is remembered.
         known = seen.state in states.UNCERTAIN or seen.waits_for_order
         return f"{says}, and no book of ours has it" if seen.paid and not known else ""
+    if seen.paid and not seen.counts and seen.came_back_since:
+        return ""
     if seen.paid != seen.counts and seen.state not in states.UNCERTAIN:
         return f"{says}, and we {'count' if seen.counts else 'do not count'} it"
     theirs = (seen.amount_minor, seen.currency)

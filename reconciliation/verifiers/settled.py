@@ -21,7 +21,9 @@ _BESIDE = """
 SELECT k.account, k.ref, o.business_key, o.state, f.amount_minor, p.currency, f.counts,
        l.report_ref, l.provider_status, l.amount_minor, l.currency, c.until,
        EXISTS (SELECT FROM unplaced_refund u
-               WHERE u.provider_account = k.account AND u.ref = k.ref AND u.placed_at IS NULL)
+               WHERE u.provider_account = k.account AND u.ref = k.ref AND u.placed_at IS NULL),
+       coalesce(CASE WHEN o.state = 'returned' THEN o.entered_at
+                     WHEN f.operation_id IS NULL THEN f.shown_at END > l.imported_at, false)
 FROM unnest(%(accounts)s::text[], %(refs)s::text[]) AS k (account, ref)
 LEFT JOIN provider_refund f ON f.provider_account = k.account AND f.ref = k.ref
   AND f.provider_status <> 'lost dispute'
@@ -98,6 +100,7 @@ def check(names: Sequence[Any]) -> list[Finding]:
             currency=row[10] or "",
             covered_until=row[11],
             waits_for_order=row[12],
+            came_back_since=row[13],
         )
         says = against_report(seen)
         if says:

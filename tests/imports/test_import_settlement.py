@@ -10,12 +10,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from reconciliation.models import Case, SettlementLine
+from reconciliation import reconciler
+from reconciliation.models import Case, SettlementCover, SettlementLine
 from refunds import dispatch
 from refunds.models import Operation, ProviderRefund
 from tests import build
 from tests.cast import Cast
 from tests.ledger.rows import everything
+from tests.outside.steps import turn
 from tests.provider_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -102,7 +104,7 @@ def test_missing_extra_and_different_become_cases_once(
     provider.payment("pi_1003")
     build.order("1003")
     extra = line(agrees, ref="rf_extra", payment="pi_1003", marker="", amount=3000)
-    until = (timezone.now() + timedelta(hours=1)).isoformat()
+    until = timezone.now().isoformat()
     rows = [line(agrees), line(differs, amount=2500), extra]
     assert run(tmp_path, *rows, more=("--complete-until", until)) == (
         0,
@@ -224,3 +226,39 @@ def test_a_file_with_other_columns_is_not_read(cast: Cast, tmp_path: Path) -> No
         2,
         f"line 1: unknown column 'amount'; write the columns {HEADER}",
     )
+
+
+def test_no_report_is_complete_about_a_time_to_come_nor_where_a_line_was_refused(
+    provider: SandboxProcess, cast: Cast, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row, unread = (confirmed(provider, cast, ref) for ref in ("1000", "1001"))
+    ahead = (timezone.now() + timedelta(hours=1)).isoformat()
+    code, said = run(tmp_path, line(row), more=("--complete-until", ahead))
+    assert (code, "lies ahead" in said) == (2, True)
+    assert not SettlementLine.objects.exists()
+    now = timezone.now().isoformat()
+    lines = [line(row), line(unread, amount="30.00")]
+    assert run(tmp_path, *lines, more=("--complete-until", now)) == (
+        1,
+        "1 match, 0 differ, 0 extra, 0 missing, 0 known already; 1 refused\n",
+    )
+    assert "nothing is asked about" in capsys.readouterr().err
+    assert (reasons(), SettlementCover.objects.count()) == ({}, 0)
+
+
+def test_a_refund_and_its_failure_in_one_payout_say_that_it_was_not_paid(
+    provider: SandboxProcess, cast: Cast, tmp_path: Path
+) -> None:
+    row = confirmed(provider, cast, "1000", account="stripe-main")
+    turn(provider, row.ref, "failed")
+    reconciler.look_up(row.operation_id)
+    rest = f"{row.ref},-30.00,usd,ch_1,{row.payment.ref},{row.operation_id}"
+    went = f"po_1,txn_1,2026-11-29 14:02:11,usd,-30.00,0.25,-30.25,refund,{rest}"
+    came = f"po_1,txn_2,2026-11-30 09:00:00,usd,30.00,0.00,30.00,refund_failure,{rest}"
+    more = ("--account", "stripe-main")
+    assert run(tmp_path, went, came, header=STRIPE_HEADER, more=more) == (
+        0,
+        "1 match, 0 differ, 0 extra, 0 missing, 0 known already; 0 refused\n",
+    )
+    assert SettlementLine.objects.get().provider_status == "failed"
+    assert reasons() == {"1000": ["remedy"]}

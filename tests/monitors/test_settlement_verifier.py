@@ -21,7 +21,7 @@ from tests import build
 from tests.bugs.history import let_pass
 from tests.cast import Cast
 from tests.monitors.stage import forced, guards_aside
-from tests.outside.steps import by_hand, tick
+from tests.outside.steps import DAY, by_hand, later, tick, turn
 from tests.provider_process import SandboxProcess
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -38,6 +38,7 @@ AGREES = Reported(
     currency="USD",
     covered_until=NOON,
     waits_for_order=False,
+    came_back_since=False,
 )
 NOTHING_BOOKED: dict[str, Any] = {"booked_minor": None, "booked_currency": "", "counts": False}
 NO_REPORT: dict[str, Any] = {
@@ -59,6 +60,8 @@ NO_REPORT: dict[str, Any] = {
         ({"state": "", "waits_for_order": True} | NOTHING_BOOKED, ""),
         ({"state": "", "paid": False} | NOTHING_BOOKED, ""),
         ({"counts": False}, "as paid, and we do not count it"),
+        ({"counts": False, "came_back_since": True}, ""),
+        ({"counts": False, "came_back_since": True, "state": "failed"}, "is failed, and report"),
         ({"paid": False}, "as not paid, and we count it"),
         ({"paid": False, "state": "pending"}, ""),
         ({"paid": False, "counts": False, "state": "returned"}, ""),
@@ -213,3 +216,28 @@ def test_the_newest_report_speaks_where_a_refund_came_back_later(
     assert "report po_2" in said
     assert "as not paid, and we count it" in said
     assert Operation.objects.get().state == states.SUCCEEDED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_came_back_after_it_was_settled_stops_nothing_until_a_report_says_otherwise(
+    provider: SandboxProcess, refund: ProviderRefund
+) -> None:
+    by_hand(provider)
+    tick()
+    rows = list(ProviderRefund.objects.select_related("payment").order_by("pk"))
+    assert [settlement.take(line(each)) for each in rows] == ["match", "match"]
+    for each in rows:
+        turn(provider, each.ref, "failed")
+    later(provider, DAY + 1)
+    tick()
+    assert not ProviderRefund.objects.filter(counts=True).exists()
+    # What people knew was before all this.
+    Case.objects.update(closed_at=timezone.now() - timedelta(days=9), closed_because="Known.")
+    assert _verify() == []
+    assert _pause() == ""
+    for each in rows:
+        settlement.take(line(each, report_ref="po_2"))
+    Case.objects.update(closed_at=timezone.now() - timedelta(days=9), closed_because="Known.")
+    assert {subject for subject, _ in _verify()} == {
+        f"refund {each.ref} at plain-main" for each in rows
+    }

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 from tqdm import tqdm
 
 from reconciliation import settlement
@@ -63,7 +64,9 @@ class Command(BaseCommand):
                             began[said.provider_account] = min(first, said.created_at)
         except Unreadable as error:
             raise CommandError(str(error), returncode=2) from None
-        if until is not None:
+        if until is not None and counted["refused"]:
+            tqdm.write("rows were refused: nothing is asked about as missing", file=sys.stderr)
+        elif until is not None:
             for name, since in began.items():
                 counted["missing"] += len(settlement.missing(name, since, until))
         self.stdout.write(
@@ -76,11 +79,17 @@ class Command(BaseCommand):
 
 def _instant(text: str | None) -> datetime | None:
     try:
-        return parse_instant(text) if text else None
+        instant = parse_instant(text) if text else None
     except Refusal as refusal:
         raise CommandError(
             f"--complete-until: {refusal.detail} {refusal.what_to_do}", returncode=2
         ) from None
+    if instant is not None and instant > timezone.now():
+        # Every refund to come would be one that the reports should have.
+        raise CommandError(
+            f"--complete-until: {text} lies ahead; give a time that is over", returncode=2
+        )
+    return instant
 
 
 def _words(error: Wrong | Refusal) -> str:
