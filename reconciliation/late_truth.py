@@ -5,11 +5,14 @@ Every function runs in the transaction and under the locks of whoever decided.
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.db import models
 
 from reconciliation.cases import open_case
 from reconciliation.matching import Finding
 from reconciliation.remedies import owe
+from refunds import making_good
 from refunds.domain import states
 from refunds.domain.outcome import RefundRecord
 from refunds.ledger import RECONCILER, Locked, bump, lock
@@ -89,20 +92,20 @@ def _take_out(
 
 
 def stop_remedies(locked: Locked, because: str) -> int:
-    """The refund turned up after all: what was to make good for it is not sent; returns how many.
+    """The refund turned up after all: what was to pay in its place is not sent; returns how many.
 
     Halted before their claim, each with a case of its own. One that is out already is named by
     the case of the refund itself.
     """
     stopped = 0
-    waiting = Operation.objects.filter(remedy_of=locked.operation, state__in=_NOT_SENT)
+    waiting = _in_its_place(locked.operation).filter(state__in=_NOT_SENT)
     for remedy_id in list(waiting.order_by("pk").values_list("pk", flat=True)):
         remedy = lock(remedy_id)
         if remedy.operation.state in _NOT_SENT:
             open_case(
                 remedy,
                 "contradiction",
-                f"The refund that this one makes good for turned up after all. {because}",
+                f"The refund that this one pays in place of turned up after all. {because}",
             )
             stopped += 1
     return stopped
@@ -110,8 +113,23 @@ def stop_remedies(locked: Locked, because: str) -> int:
 
 def with_remedies_out(locked: Locked, because: str) -> str:
     """The words of the case, and which remedies may have moved money already."""
-    out = Operation.objects.filter(
-        remedy_of=locked.operation, state__in=[*states.UNCERTAIN, states.SUCCEEDED]
+    out = _in_its_place(locked.operation).filter(
+        state__in=[*states.UNCERTAIN, states.SUCCEEDED, states.MISMATCHED]
     )
     keys = ", ".join(out.order_by("pk").values_list("business_key", flat=True))
     return f"{because} What was to make good for it is out already: {keys}." if keys else because
+
+
+def _in_its_place(operation: Operation) -> models.QuerySet[Operation]:
+    """Refunds for the same money: those that make good for it, and for them in turn; and where it
+    makes good for another itself, those beside it, once more is under way than is owed."""
+    found: list[UUID] = []
+    latest = [operation.pk]
+    while latest:
+        below = Operation.objects.filter(remedy_of__in=latest)
+        latest = list(below.values_list("pk", flat=True))
+        found += latest
+    first = operation.remedy_of
+    if first is not None and making_good.is_overdone(first):
+        found += first.remedies.exclude(pk=operation.pk).values_list("pk", flat=True)
+    return Operation.objects.filter(pk__in=found)

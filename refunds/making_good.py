@@ -57,8 +57,16 @@ def that_paid(first: Operation) -> list[Operation]:
 
 def left_to_propose_minor(first: Operation) -> int:
     """What no remedy stands for yet: neither one that paid nor one that is on its way."""
-    under_way = sum(each.amount_minor for each in open_remedies(first))
-    return max(0, owed_minor(first) - under_way)
+    return max(0, owed_minor(first) - _under_way_minor(first))
+
+
+def is_overdone(first: Operation) -> bool:
+    """Whether more is on its way than is owed: a remedy was given up for another, and turned up."""
+    return _under_way_minor(first) > owed_minor(first)
+
+
+def _under_way_minor(first: Operation) -> int:
+    return sum(each.amount_minor for each in open_remedies(first))
 
 
 def _paid(operation: Operation) -> int:

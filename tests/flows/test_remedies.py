@@ -16,7 +16,7 @@ from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.intake import Caller
 from refunds.ledger import RECONCILER, lock, release, transition
-from refunds.models import Operation, Person
+from refunds.models import Operation, Payment, Person
 from review.models import RefusedAct
 from tests import build
 from tests.bugs.steps import answer_lost, open_reasons
@@ -273,3 +273,72 @@ def test_a_returned_remedy_owes_nothing_once_the_first_refund_turned_up(
     assert remedies.close_made_good(batch_max=10) == 1
     assert open_reasons(remedy) == []
     assert first.business_key in Case.objects.get(operation=remedy).closed_because
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("sent", [False, True])
+def test_a_remedy_that_turns_up_stops_the_one_that_took_its_place_or_names_it(
+    provider: SandboxProcess, cast: Cast, *, sent: bool
+) -> None:
+    provider.payment()
+    first = failed(cast)
+    cleo = signed_in(cast.cleo)
+    lost = proposed(cleo, first)
+    approved(lost, cast.ben)
+    provider.fault("drop_after_commit")
+    assert dispatch.send(str(lost.pk)) == "unanswered"
+    fail(lost)
+    assert propose(cleo, first).status_code == 303
+    instead = Operation.objects.filter(remedy_of=first).latest("created_at")
+    approved(instead, cast.ben)
+    if sent:
+        assert dispatch.send(str(instead.pk)) == "confirmed"
+    reconciler.look_up(lost.pk)
+    assert open_reasons(lost) == ["contradiction"]
+    if sent:
+        assert f"out already: {instead.business_key}" in Case.objects.get(operation=lost).because
+        return
+    assert open_reasons(instead) == ["contradiction"]
+    Payment.objects.update(halted=False)
+    assert dispatch.send(str(instead.pk)) != "confirmed"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_remedy_beside_one_that_turns_up_goes_on_where_both_are_owed(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    provider.payment()
+    first = failed(cast)
+    cleo = signed_in(cast.cleo)
+    lost = proposed(cleo, first, amount="25.00")
+    approved(lost, cast.ben)
+    provider.fault("drop_after_commit")
+    assert dispatch.send(str(lost.pk)) == "unanswered"
+    fail(lost)
+    assert propose(cleo, first, amount="15.00").status_code == 303
+    rest = Operation.objects.filter(remedy_of=first).latest("created_at")
+    reconciler.look_up(lost.pk)
+    assert (open_reasons(lost), open_reasons(rest)) == (["contradiction"], [])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_first_refund_that_turns_up_stops_the_remedy_of_its_remedy(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    first = answer_lost(provider, cast, amount_minor=4000)
+    fail(first)
+    remedies.owe_for_ended(timezone.now(), batch_max=10)
+    cleo = signed_in(cast.cleo)
+    remedy = proposed(cleo, first)
+    approved(remedy, cast.ben)
+    assert dispatch.send(str(remedy.pk)) == "confirmed"
+    assert remedies.close_made_good(batch_max=10) == 1
+    turn(provider, provider.refunds()[-1]["id"], "failed")
+    reconciler.look_up(remedy.pk)
+    again = proposed(cleo, remedy)
+    reconciler.look_up(first.pk)
+    assert open_reasons(again) == ["contradiction"]
+    # Nor is it owed another way while nobody knows what became of the first.
+    owed = Case.objects.get(operation=remedy, closed_at=None)
+    with pytest.raises(Refusal, match="make good for it already"):
+        ruled(owed, cast.ben, "remedy", kind="voucher", reference="V-2210")

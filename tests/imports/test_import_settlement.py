@@ -251,7 +251,8 @@ def test_a_refund_and_its_failure_in_one_payout_say_that_it_was_not_paid(
 ) -> None:
     row = confirmed(provider, cast, "1000", account="stripe-main")
     turn(provider, row.ref, "failed")
-    reconciler.look_up(row.operation_id)
+    assert row.operation is not None
+    reconciler.look_up(row.operation.pk)
     rest = f"{row.ref},-30.00,usd,ch_1,{row.payment.ref},{row.operation_id}"
     went = f"po_1,txn_1,2026-11-29 14:02:11,usd,-30.00,0.25,-30.25,refund,{rest}"
     came = f"po_1,txn_2,2026-11-30 09:00:00,usd,30.00,0.00,30.00,refund_failure,{rest}"
