@@ -65,9 +65,10 @@ def vanished(
 ) -> Decision | None:
     """What is booked, and a complete list begun long after the booking does not show it.
 
-    By then it would show where the contract says so, and a day later where it does not.
+    By then it would show where the contract says so, and a day later where it does not. What people
+    answered once is not asked again.
     """
-    if view.state not in _MOVED or finding is None or looked_at is None:
+    if view.state not in _MOVED or view.answered or finding is None or looked_at is None:
         return None
     gone = finding.gone == view.booked_ref
     if finding.verdict is not Verdict.ABSENT and not gone:

@@ -35,7 +35,8 @@ class View:
     forgive. `adopted`: another system sent it, and no attempt of ours says when. `quarantined`:
     the database may have lost its tail, and attempts with it. `rested_on`: ids of the accepted facts
     that its events name. `by_ruling`: its end rests on people's word alone. `sighted`: a list of the
-    account showed a refund of it, and no lookup has read one since.
+    account showed a refund of it, and no lookup has read one since. `answered`: people closed a case
+    of contradiction that was opened at this end, so that it is not asked anew.
     """
 
     state: str
@@ -54,6 +55,7 @@ class View:
     booked_minor: int | None = None
     by_ruling: bool = False
     sighted: bool = False
+    answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils import timezone
+
 from reconciliation import judge, rulings
 from reconciliation.choices import (
     EVENTS,
@@ -62,7 +64,7 @@ def require_nobody_waits(case: Case) -> None:
 
 def waiting_one(case: Case, ruling_id: int) -> Ruling:
     found = rulings.waiting(case)
-    if found is None or found.pk != ruling_id:
+    if found is None or found.pk != ruling_id or found.lapses_at <= timezone.now():
         raise Refusal(
             "already_decided",
             "Not recorded. This first signature does not wait any more.",

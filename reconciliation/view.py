@@ -58,6 +58,12 @@ def view_of(operation: Operation, contract: ProviderContract) -> View:
         booked_minor=booked.amount_minor if booked else None,
         by_ruling=_by_ruling(operation),
         sighted=sighted(operation),
+        answered=Case.objects.filter(
+            operation=operation,
+            reasons__contains=["contradiction"],
+            opened_at__gte=operation.entered_at,
+            closed_at__isnull=False,
+        ).exists(),
     )
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 
 from reconciliation import reconciler
+from reconciliation.cases import close_by_people
 from reconciliation.models import AccountSweep, Case
 from reconciliation.verifiers import lookups
 from refunds import dispatch
@@ -60,6 +61,13 @@ def test_a_booked_refund_that_a_complete_list_no_longer_shows_asks_a_person_and_
         reconciler.look_up(operation.pk)
     assert open_reasons(operation) == ["contradiction"]
     assert lookups.check([operation.pk]) == []  # people know
+    case = Case.objects.get()
+    close_by_people(case, operation.payment, "The provider’s archive has it.")
+    for _ in range(2):
+        later(provider, DAY + 1)
+        tick()
+    # Answered once, it is not asked each day anew, and the payment is free.
+    assert (open_reasons(operation), Payment.objects.get().halted) == ([], False)
 
 
 @pytest.mark.parametrize("account", ["plain-main", "stripe-main"])

@@ -203,6 +203,8 @@ def test_what_is_booked_and_no_longer_listed_asks_a_person_once_it_would_show(
     assert asked(after + 1, has_case=True) == LookUpAgain(at(after + 2 + DAY))
     gone = replace(CANNOT_TELL, gone=OURS)
     assert isinstance(asked(after + 0.001, gone), OpenCase)
+    for finding in (ABSENT, gone):
+        assert asked(after + 1, finding, answered=True) == Rest()
     for nothing in (CANNOT_TELL, None, replace(CANNOT_TELL, gone="rf_other")):
         assert asked(after + 1, nothing) == Rest()
     assert asked(after + 1, CANNOT_TELL, booked_ref=None) == Rest()
