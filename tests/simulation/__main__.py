@@ -2,8 +2,9 @@
 
     SCHEDULES=500 SEED=1 python -m tests.simulation
 
-JSON=1 makes the last line one JSON object. BREAK=NAME takes one guard out (see broken.py); the
-run must then end with 1. Ends with 0 when no checker found anything, 1 when one did, 2 for
+JSON=1 makes the last line one JSON object. FIRST=1 ends with the first finding. BREAK=NAME takes
+one guard out (see broken.py); the run must then end with 1. MUTATIONS=1 takes the rules of
+mutations.py out instead, one after the other, each in a copy of the work tree. Ends with 0 when no checker found anything, 1 when one did, 2 for
 unusable input, 3 when a guard was taken out and nothing noticed.
 """
 
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from itertools import chain
 
 import tests.environment as environment
 
@@ -30,6 +32,10 @@ def main() -> int:
     if not all(each.isdecimal() for each in wanted.values()):
         print("SCHEDULES and SEED are whole numbers.")
         return 2
+    if os.environ.get("MUTATIONS"):
+        from tests.simulation import mutations
+
+        return mutations.main()
     environment.pytest_configure()
     import django
 
@@ -43,7 +49,8 @@ def main() -> int:
         return 2
     if broken:
         MODES[broken]()
-    return _told(_run(int(wanted["SEED"]), int(wanted["SCHEDULES"]), bool(broken)), broken)
+    first_only = bool(broken or os.environ.get("FIRST"))
+    return _told(_run(int(wanted["SEED"]), int(wanted["SCHEDULES"]), first_only), broken)
 
 
 def _run(first: int, count: int, stop_at_once: bool) -> dict[str, object]:
@@ -67,6 +74,7 @@ def _run(first: int, count: int, stop_at_once: bool) -> dict[str, object]:
         "schedules": played,
         "wrong": len(wrong),
         "seeds": [*wrong][:20],
+        "found": [*chain.from_iterable(wrong.values())][:_SHOWN_MAX],
         "seen": dict(sorted(seen.items())),
         "seed": first,
         "seconds": round(time.monotonic() - began, 1),
