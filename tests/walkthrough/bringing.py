@@ -48,11 +48,9 @@ def w_backup_restored_under_load(walk: Walk, step: Step) -> None:
         require("does not know a send that it permitted" in reason, f"it says {reason}")
         require("Not lifted." in _lift(walk), "it was lifted before anything was known")
     sent = len(_creates(walk, amounts))
-    step.look_at(walk.person_at_hand("ines").get("/providers"), "quarantine")
+    step.look_at(walk.person_at_hand("ines").get("/sending"), "quarantine")
     wait_until(
-        lambda: "Comes by itself" not in walk.person("ines").get("/providers").part("quarantine"),
-        seconds=KNOWN_AGAIN_SECONDS_MAX,
-        what="everything known again",
+        lambda: _known_again(walk), seconds=KNOWN_AGAIN_SECONDS_MAX, what="everything known again"
     )
     require(len(_creates(walk, amounts)) == sent, "something was sent in quarantine")
     walk.provider.clear_faults()
@@ -70,6 +68,12 @@ def _wait_for_paid(walk: Walk, amounts: dict[str, int], count: int) -> None:
         seconds=60,
         what=f"{count} of them in the book",
     )
+
+
+def _known_again(walk: Walk) -> bool:
+    """Whether the page shows the quarantine and says of nothing that it is still to come."""
+    shown = walk.person("ines").get("/sending").part("quarantine")
+    return bool(shown) and "Comes by itself" not in shown
 
 
 def _quarantine(walk: Walk) -> str | None:
