@@ -6,6 +6,7 @@ it succeeded, or was ruled to have happened otherwise, and the provider shows
     another one that is ours by its marker, where
     only people's word says which one it was     -> ruling_contradicted
     a second one that has come back by now       -> rest: the first one stands
+    more than one, and all of them came back     -> taken_back
     nothing, completely and late enough          -> case `contradiction`: what is booked vanished
 it came back, and the provider says so           -> rest
 a list of the account showed it, and no lookup has read it since,
@@ -38,14 +39,15 @@ def once_ended(view: View, finding: Finding | None, words: StatusWords) -> Decis
     record = finding.record
     if view.state == states.RETURNED:
         came_back = record is not None and record.provider_status in words.failed
-        return Rest() if came_back and finding.verdict is Verdict.MATCH else None
+        matches = finding.verdict is Verdict.MATCH and came_back
+        return Rest() if matches or _all_came_back(finding, words) else None
     if view.state not in _MOVED:
         return None
     other = _ruled_otherwise(view, finding, words)
     if other is not None:
         return Settle("ruling_contradicted", finding.because, other)
     if finding.verdict is Verdict.DUPLICATE:
-        return Rest() if _one_stands(view, finding, words) else None
+        return _of_several(view, finding, words)
     if record is None or record.ref != view.booked_ref:
         return None
     if record.provider_status in words.failed:
@@ -108,6 +110,21 @@ def _ruled_otherwise(view: View, finding: Finding, words: StatusWords) -> Refund
 def _carries_marker(each: Candidate) -> bool:
     """Not merely known by the reference that people named."""
     return each.record.marker is not None and each.fields.get("marker") == "match"
+
+
+def _of_several(view: View, finding: Finding, words: StatusWords) -> Decision | None:
+    if _one_stands(view, finding, words):
+        return Rest()
+    booked = [each.record for each in finding.candidates if each.record.ref == view.booked_ref]
+    if view.state != states.SUCCEEDED or not booked or not _all_came_back(finding, words):
+        return None
+    return Settle("taken_back", f"{finding.because} All of them came back.", booked[0])
+
+
+def _all_came_back(finding: Finding, words: StatusWords) -> bool:
+    """Whether more than one refund of ours is shown, and each of them finally negative."""
+    statuses = {each.record.provider_status for each in finding.candidates if each.ours}
+    return finding.verdict is Verdict.DUPLICATE and words.failed.issuperset(statuses)
 
 
 def _one_stands(view: View, finding: Finding, words: StatusWords) -> bool:

@@ -45,6 +45,8 @@ def contradiction(seen: Seen, words: StatusWords) -> str:
     if seen.verdict == "duplicate":
         # What came back since was recovered: it is the one that stands that counts.
         standing = [each for each in seen.ours if each["provider_status"] not in words.failed]
+        if not standing and seen.state == states.RETURNED:
+            return ""
         if len(standing) != 1:
             refs = ", ".join(str(each["ref"]) for each in seen.ours)
             return f"the provider shows more than one refund of it: {refs}"

@@ -150,6 +150,28 @@ def test_of_a_refund_paid_twice_the_one_that_comes_back_no_longer_counts(
     assert (open_reasons(operation), balance_of()) == (["duplicate"], (0, 8000, 4900))
 
 
+def test_of_a_refund_paid_twice_that_came_back_twice_nothing_counts_and_the_money_is_owed(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    operation = authorized(provider, cast, amount_minor=4000)
+    provider.fault("execute_twice")
+    dispatch.send(str(operation.pk))
+    tick()
+    assert (balance_of(), open_reasons(operation)) == ((0, 8000, 4900), ["duplicate"])
+    for refund in provider.refunds():
+        turn(provider, refund["id"], "failed")
+    later(provider, DAY)
+    tick()
+    assert (state_of(operation), balance_of()) == (states.RETURNED, (0, 0, 12900))
+    assert open_reasons(operation) == ["duplicate", "remedy"]
+    assert causes()[-2:] == ["taken_back", "taken_back"]
+    Case.objects.update(closed_at=timezone.now(), closed_because="voucher V-1")
+    reconciler.look_up(operation.pk)
+    later(provider, 300)
+    assert (state_of(operation), Case.objects.count()) == (states.RETURNED, 1)
+    assert lookups.check([operation.pk]) == []
+
+
 def test_what_a_list_showed_is_kept_until_a_lookup_has_read_it(
     provider: SandboxProcess, cast: Cast
 ) -> None:

@@ -263,12 +263,22 @@ def test_of_two_a_refund_with_another_marker_contradicts_no_ruling() -> None:
     assert decision.reason == "duplicate"
 
 
-@pytest.mark.parametrize("booked", ["rf_1", None])
-def test_of_several_that_all_came_back_none_stands(booked: str | None) -> None:
+def test_of_several_that_all_came_back_none_stands() -> None:
     both = two(("rf_1", "failed", "m"), ("rf_2", "failed", "m"))
-    decision = decided(view(states.SUCCEEDED, booked_ref=booked), both)
-    assert isinstance(decision, OpenCase)
-    assert decision.reason == "duplicate"
+    decision = decided(view(states.SUCCEEDED, booked_ref="rf_1"), both)
+    assert isinstance(decision, Settle)
+    assert (decision.event, decision.record and decision.record.ref) == ("taken_back", "rf_1")
+    assert decided(view(states.RETURNED), both) == Rest()
+    one_paid = two(("rf_1", "failed", "m"), ("rf_2", "succeeded", "m"))
+    for state, booked, finding in (
+        (states.SUCCEEDED, None, both),
+        (states.MISMATCHED, "rf_1", both),
+        (states.SUCCEEDED, "rf_1", one_paid),
+        (states.RETURNED, None, one_paid),
+    ):
+        asked = decided(view(state, booked_ref=booked), finding)
+        assert isinstance(asked, OpenCase)
+        assert asked.reason == "duplicate"
 
 
 def test_what_a_list_showed_is_looked_at_again_where_nothing_could_be_asked() -> None:
