@@ -6,7 +6,7 @@ from django.db import transaction
 
 from reconciliation.outside import Heard, payment_of
 from refunds.ledger import RECONCILER, bump
-from refunds.ledger.external import count_lost, lock_payments, standing_state
+from refunds.ledger.external import count_lost, is_part, lock_payments, standing_state
 from refunds.models import Dispute, Payment
 from refunds.providers.account_list import ListedDispute
 
@@ -33,12 +33,16 @@ def learn_dispute(account: str, listed: ListedDispute) -> Heard:
             ref=listed.ref,
             defaults={**told, "payment": payment, "provider_created_at": listed.created_at},
         )
-        if not created and row.standing == listed.standing and row.payment_id is not None:
+        before = (row.standing, row.amount_minor, row.currency)
+        now = (listed.standing, listed.amount_minor, listed.currency or "")
+        if not created and before == now and row.payment_id is not None:
             return Heard.KNOWN
         Dispute.objects.filter(pk=row.pk).update(**told, payment=payment)
         if payment is None:
             return Heard.UNPLACED if created else Heard.KNOWN
-        _turn(payment, listed, was=row.standing)
+        # A part that was lost had closed nothing, which what follows could open again.
+        was = "part" if row.standing == "lost" and is_part(row, payment) else row.standing
+        _turn(payment, listed, was=was)
     return Heard.NEW if created else Heard.FOLLOWED
 
 

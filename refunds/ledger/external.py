@@ -143,7 +143,7 @@ def standing_state(payment: Payment, told: str) -> str:
     if told not in ("captured", "disputed"):
         return told
     disputes = list(Dispute.objects.filter(payment=payment))
-    if any(each.standing == "lost" and not _is_part(each, payment) for each in disputes):
+    if any(each.standing == "lost" and not is_part(each, payment) for each in disputes):
         return "reversed"
     return "disputed" if any(each.standing == "open" for each in disputes) else told
 
@@ -159,7 +159,7 @@ def count_lost(payment: Payment) -> int:
         known = ProviderRefund.objects.filter(
             provider_account=payment.provider_account, ref=each.ref
         ).exists()
-        if not _is_part(each, payment) or not (known or each.standing == "lost"):
+        if not is_part(each, payment) or not (known or each.standing == "lost"):
             continue
         assert each.amount_minor is not None, "a part has an amount"
         learned = learn_external(
@@ -174,7 +174,7 @@ def count_lost(payment: Payment) -> int:
     return difference_minor
 
 
-def _is_part(dispute: Dispute, payment: Payment) -> bool:
+def is_part(dispute: Dispute, payment: Payment) -> bool:
     """Whether it is about less than the payment, in figures that can be counted."""
     amount_minor = dispute.amount_minor
     in_figures = amount_minor is not None and dispute.currency == payment.currency

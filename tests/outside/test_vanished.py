@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
+from django.utils import timezone
 
-from reconciliation import reconciler
+from reconciliation import disputes, reconciler
 from reconciliation.cases import close_by_people
 from reconciliation.models import AccountSweep, Case
 from reconciliation.verifiers import lookups
 from refunds import dispatch
 from refunds.domain import states
 from refunds.models import Dispute, Evidence, Operation, Payment, ProviderRefund
+from refunds.providers.account_list import ListedDispute, Standing
 from tests import build
 from tests.bugs.steps import authorized, balance_of, open_reasons, state_of
 from tests.cast import Cast
@@ -157,3 +160,36 @@ def test_a_part_lost_before_its_order_was_fed_counts_with_the_order(
         6000,
         6900,
     )
+
+
+def _told(standing: Standing) -> ListedDispute:
+    return ListedDispute(
+        ref="dp_1",
+        payment_refs=("pi_4821",),
+        amount_minor=3000,
+        currency="USD",
+        standing=standing,
+        provider_status=standing,
+        created_at=timezone.now(),
+    )
+
+
+def test_a_part_that_is_lost_opens_no_payment_that_the_feed_calls_reversed(cast: Cast) -> None:
+    build.order()
+    Payment.objects.update(state="reversed")
+    disputes.learn_dispute("plain-main", _told("lost"))
+    assert (Payment.objects.get().state, balance_of()) == ("reversed", (0, 3000, 9900))
+    disputes.learn_dispute("plain-main", replace(_told("lost"), amount_minor=4000))
+    disputes.learn_dispute("plain-main", _told("won"))
+    assert (Payment.objects.get().state, balance_of()) == ("reversed", (0, 0, 12900))
+
+
+def test_a_lost_dispute_whose_amount_is_set_right_later_counts_with_that_amount(
+    cast: Cast,
+) -> None:
+    build.order()
+    told = _told("lost")
+    for amount_minor in (3000, 6000, 6000, 5000):
+        disputes.learn_dispute("plain-main", replace(told, amount_minor=amount_minor))
+        assert balance_of() == (0, amount_minor, 12900 - amount_minor)
+    assert causes() == ["first_seen", "dispute", "dispute", "dispute"]
