@@ -192,10 +192,16 @@ def v_remedy_and_then_the_first_lands(walk: Walk, step: Step) -> None:
     require("confirmed" not in said, f"a sender that is told to send the remedy says {said}")
     step.look_at(walk.person("ben").read_operation_page(remedy))
     events = [each["event"] for each in walk.trail.events(first)]
-    require(events[-2:] == ["ruled_not_happened", "contradicted"], f"it went {events}")
+    # A lookup that comes before we read on settles it.
+    since = events[events.index("ruled_not_happened") :]
+    told = since[:2] == ["ruled_not_happened", "contradicted"] and since[2:] in _SETTLED
+    require(told, f"it went {events}")
     require("contradiction" in walk.trail.open_reasons(first), "nobody is told of the first")
     walk.at_the_end[step.name] = partial(_one_of_the_two, walk, first, remedy)
     _one_of_the_two(walk, first, remedy)
+
+
+_SETTLED = ([], ["found_succeeded"])
 
 
 def _propose_remedy(walk: Walk, person: Console, first: str) -> str:
