@@ -142,14 +142,8 @@ def _save(row: AccountSweep) -> None:
     row.save(
         update_fields=[
             *("began_at", "since", "what", "page_cursor", "page_count", "edge_at"),
-            *(
-                "failure_count",
-                "because",
-                "covered_from",
-                "covered_until",
-                "completed_at",
-                "due_at",
-            ),
+            *("failure_count", "because", "covered_from", "covered_until"),
+            *("completed_at", "due_at"),
         ]
     )
 

@@ -14,31 +14,20 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 
 from refunds import doorbell, policies, witness
 from refunds.providers import registry
+from tests import emptying
 from tests.cast import Cast, assemble
 from tests.provider_process import SandboxProcess
-
-# What the migrations wrote and no test changes: kept, so that nothing has to write it anew.
-_KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _flush_past_the_guards() -> Iterator[None]:
-    """After a test that committed, every row goes; a superuser may set the guards aside.
-
-    Rows are deleted where Django would truncate: that makes new files for each of some hundred
-    tables and indexes, most of them empty, and takes thirty times as long.
-    """
+    """After a test that committed (see emptying.py)."""
     patch = pytest.MonkeyPatch()
 
     def rows_of(
         self: DatabaseOperations, style: object, tables: Iterable[str], **_: object
     ) -> list[str]:
-        names = [self.quote_name(name) for name in tables if name not in _KEPT]
-        return [
-            "SET session_replication_role = replica;",
-            *(f"DELETE FROM {name};" for name in names),
-            "SET session_replication_role = DEFAULT;",
-        ]
+        return emptying.statements(tables)
 
     patch.setattr(DatabaseOperations, "sql_flush", rows_of)
     patch.setattr(flush, "emit_post_migrate_signal", lambda *_, **__: None)

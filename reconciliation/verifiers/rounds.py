@@ -6,10 +6,10 @@ A million operations are many batches over many runs; the cursor says how far th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 from django.db import transaction
@@ -37,47 +37,29 @@ OVERLAP = timedelta(minutes=1)
 FIRST_LOOK_BACK = timedelta(minutes=10)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Protocol):
+    """A module of this package: which things there are, and what contradicts itself among some."""
+
+    def check(self, ids: Sequence[Any], /) -> list[Finding]: ...
+    def changed(self, since: datetime, until: datetime, /) -> list[Any]: ...
+    def after(self, cursor: str, batch: int, /) -> list[Any]: ...
+    def under_alarm(self, subjects: Sequence[str], /) -> list[Any]: ...
+    def subjects(self, ids: Sequence[Any], /) -> frozenset[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
 class Verifier:
-    """One standing check: which things there are, and what contradicts itself among some."""
+    """One standing check, and the signal that tells what it finds."""
 
     name: str
     signal: Signal
-    check: Callable[[Sequence[Any]], list[Finding]]
-    changed: Callable[[datetime, datetime], list[Any]]
-    after: Callable[[str, int], list[Any]]
-    under_alarm: Callable[[Sequence[str]], list[Any]]
-    subjects: Callable[[Sequence[Any]], frozenset[str]]
+    of: Comparison
 
 
 VERIFIERS: Final = (
-    Verifier(
-        name="tables",
-        signal=TABLES_DISAGREE,
-        check=tables.check,
-        changed=tables.changed,
-        after=tables.after,
-        under_alarm=tables.under_alarm,
-        subjects=tables.subjects,
-    ),
-    Verifier(
-        name="lookups",
-        signal=LOOKUPS_DISAGREE,
-        check=lookups.check,
-        changed=lookups.changed,
-        after=lookups.after,
-        under_alarm=lookups.under_alarm,
-        subjects=lookups.subjects,
-    ),
-    Verifier(
-        name="settlement",
-        signal=SETTLEMENT_DISAGREES,
-        check=settled.check,
-        changed=settled.changed,
-        after=settled.after,
-        under_alarm=settled.under_alarm,
-        subjects=settled.subjects,
-    ),
+    Verifier("tables", TABLES_DISAGREE, tables),
+    Verifier("lookups", LOOKUPS_DISAGREE, lookups),
+    Verifier("settlement", SETTLEMENT_DISAGREES, settled),
 )
 
 
@@ -91,12 +73,12 @@ def _changes(verifier: Verifier, now: datetime) -> int:
     row, _ = VerifierRound.objects.get_or_create(name=verifier.name)
     open_now = Alarm.objects.filter(name=verifier.signal.name, ended_at=None)
     found = _checked(
-        verifier, verifier.under_alarm(list(open_now.values_list("subject", flat=True))), now
+        verifier, verifier.of.under_alarm(list(open_now.values_list("subject", flat=True))), now
     )
     began = time.monotonic()
     since = (row.changes_until or now - FIRST_LOOK_BACK) - OVERLAP
     for start, end in _slices(since, now):
-        found += _checked(verifier, verifier.changed(start, end), now)
+        found += _checked(verifier, verifier.of.changed(start, end), now)
         VerifierRound.objects.filter(pk=row.pk).update(changes_until=end)
         if time.monotonic() - began > BUDGET_SECONDS:
             log.warning("verifier_behind", verifier=verifier.name, until=end.isoformat())
@@ -124,7 +106,7 @@ def _round(verifier: Verifier, now: datetime) -> int:
         row.began_at, row.cursor, row.checked_count, row.found_count = now, "", 0, 0
     began, found = time.monotonic(), 0
     while time.monotonic() - began < BUDGET_SECONDS:
-        ids = verifier.after(row.cursor, BATCH)
+        ids = verifier.of.after(row.cursor, BATCH)
         if not ids:
             row.last_ended_at, row.began_at = now, None
             row.last_checked_count, row.last_found_count = row.checked_count, row.found_count
@@ -164,8 +146,8 @@ def _checked(verifier: Verifier, ids: Sequence[Any], now: datetime) -> int:
     for start in range(0, len(ids), BATCH):
         some = ids[start : start + BATCH]
         with one_snapshot():
-            findings = verifier.check(some)
-            asked = verifier.subjects(some)
+            findings = verifier.of.check(some)
+            asked = verifier.of.subjects(some)
         _stop_and_tell(verifier, findings, asked, now)
         found += len(findings)
     return found

@@ -56,6 +56,18 @@ def approved(operation: Operation, by: Person) -> None:
     approvals.approve(operation.pk, by, build.shown(operation, tick=True))
 
 
+def paid_instead(provider: SandboxProcess, cast: Cast) -> tuple[Operation, Operation]:
+    """A refund that was paid and is called failed, and the one that made good for it since."""
+    first = answer_lost(provider, cast, amount_minor=4000)
+    fail(first)
+    remedies.owe_for_ended(timezone.now(), batch_max=10)
+    remedy = proposed(signed_in(cast.cleo), first)
+    approved(remedy, cast.ben)
+    assert dispatch.send(str(remedy.pk)) == "confirmed"
+    assert remedies.close_made_good(batch_max=10) == 1
+    return first, remedy
+
+
 def fail(operation: Operation) -> None:
     """The provider turned it down for good."""
     with transaction.atomic():
@@ -250,14 +262,8 @@ def test_what_a_remedy_has_paid_is_not_paid_another_way_before_its_case_is_close
 def test_a_returned_remedy_owes_nothing_once_the_first_refund_turned_up(
     provider: SandboxProcess, cast: Cast
 ) -> None:
-    first = answer_lost(provider, cast, amount_minor=4000)
-    fail(first)
-    remedies.owe_for_ended(timezone.now(), batch_max=10)
+    first, remedy = paid_instead(provider, cast)
     cleo = signed_in(cast.cleo)
-    remedy = proposed(cleo, first)
-    approved(remedy, cast.ben)
-    assert dispatch.send(str(remedy.pk)) == "confirmed"
-    assert remedies.close_made_good(batch_max=10) == 1
     back = provider.refunds()[-1]
     assert back["aftersend_operation"] == str(remedy.pk)
     turn(provider, back["id"], "failed")
@@ -325,14 +331,8 @@ def test_a_remedy_beside_one_that_turns_up_goes_on_where_both_are_owed(
 def test_a_first_refund_that_turns_up_stops_the_remedy_of_its_remedy(
     provider: SandboxProcess, cast: Cast
 ) -> None:
-    first = answer_lost(provider, cast, amount_minor=4000)
-    fail(first)
-    remedies.owe_for_ended(timezone.now(), batch_max=10)
+    first, remedy = paid_instead(provider, cast)
     cleo = signed_in(cast.cleo)
-    remedy = proposed(cleo, first)
-    approved(remedy, cast.ben)
-    assert dispatch.send(str(remedy.pk)) == "confirmed"
-    assert remedies.close_made_good(batch_max=10) == 1
     turn(provider, provider.refunds()[-1]["id"], "failed")
     reconciler.look_up(remedy.pk)
     again = proposed(cleo, remedy)

@@ -8,9 +8,6 @@ from tests.walkthrough import broken
 
 # Mistakes that teams make; see there what each of them is.
 MODES: dict[str, Callable[[], None]] = {
-    "lease-requeue": broken.lease_requeue,
-    "new-key": broken.new_key,
-    "refused-on-500": broken.refused_on_500,
-    "release-on-timeout": broken.release_on_timeout,
-    "quiet-period": broken.quiet_period,
+    name: broken.MODES[name]
+    for name in ("lease-requeue", "new-key", "refused-on-500", "release-on-timeout", "quiet-period")
 }

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from django.db import connection
 
 from tests.audit_book import FAULTS, audit
+from tests.bugs.programs import database_url
 from tests.simulation.world import ENDS_BY_ITSELF, World
 
 _REPLAYED = """
@@ -17,16 +16,6 @@ WHERE (o.version, o.state) IS DISTINCT FROM (e.seq, e.to_state)"""
 _OPEN_CASES = """
 SELECT o.provider_account, c.reasons::text, c.operation_id::text FROM review_case c
 JOIN operation o ON o.id = c.operation_id WHERE c.closed_at IS NULL"""
-
-
-def database_url() -> str:
-    """Of the database that Django talks to now."""
-    at = connection.settings_dict
-    user = quote(at["USER"] or "", safe="")
-    password = f":{quote(at['PASSWORD'], safe='')}" if at["PASSWORD"] else ""
-    host = at["HOST"] or ""
-    port = f"&port={at['PORT']}" if at["PORT"] else ""
-    return f"postgresql://{user}{password}@/{at['NAME']}?host={quote(host, safe='')}{port}"
 
 
 def faults(world: World) -> list[str]:

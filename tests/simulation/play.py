@@ -16,6 +16,7 @@ from django.test.utils import setup_test_environment
 from refunds import policies, witness
 from refunds.models import Event
 from refunds.providers import registry
+from tests import emptying
 from tests.cast import assemble
 from tests.simulation.checkers import faults
 from tests.simulation.clock import movable
@@ -52,11 +53,8 @@ class Playground:
 def empty() -> None:
     """Nothing of the last schedule is left."""
     with connection.cursor() as cursor:
-        kept = ("django_migrations", "django_content_type", "auth_permission")
-        names = [each for each in connection.introspection.table_names() if each not in kept]
-        cursor.execute("SET session_replication_role = replica")
-        cursor.execute(";".join(f'DELETE FROM "{name}"' for name in names))
-        cursor.execute("SET session_replication_role = DEFAULT")
+        tables = connection.introspection.table_names()
+        cursor.execute("".join(emptying.statements(tables)))
     cache.clear()
     policies.current.cache_clear()
     witness.forget()

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from refunds.domain.outcome import RawAnswer
 from refunds.providers import http
-from refunds.providers.base import HttpRequest
+from tests.simulation.broken import MODES
 from tests.simulation.clock import movable
 from tests.simulation.play import played
 
@@ -37,15 +34,9 @@ def test_a_schedule_ends_with_nothing_wrong(seed: int, tmp_path: Path) -> None:
 def test_a_second_key_after_a_lost_answer_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send_once = http.call
-
-    def send_again(request: HttpRequest, **limits: Any) -> RawAnswer:
-        raw = send_once(request, **limits)
-        if request.method != "POST" or raw.status is not None:
-            return raw
-        headers = request.headers | {"Idempotency-Key": str(uuid.uuid4())}
-        return send_once(replace(request, headers=headers), **limits)
-
-    monkeypatch.setattr(http, "call", send_again)
+    monkeypatch.setattr(
+        http, "call", http.call
+    )  # put back afterwards, whatever the mode puts there
+    MODES["new-key"]()
     wrong, _ = played(1, tmp_path / "book.sqlite3")
     assert any(each.startswith("duplicates") for each in wrong)

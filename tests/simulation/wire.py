@@ -34,7 +34,6 @@ class Flying:
     """A request whose sender gave up, and the instant of the schedule at which it lands."""
 
     at: float
-    number: int
     request: httpx.Request = field(compare=False)
 
 
@@ -124,7 +123,7 @@ class Wire(httpx.BaseTransport):
         longest = _LATEST_SECONDS if bound is None else bound
         delay = self.weather.dice.uniform(0, longest)
         request.read()
-        self.flying.append(Flying(self.clock.seconds + delay, len(self.fates), request))
+        self.flying.append(Flying(self.clock.seconds + delay, request))
 
     def land(self) -> None:
         """What is due by now arrives, in its order; nobody hears the answers."""

@@ -7,7 +7,8 @@ from hashlib import sha256
 
 import httpx
 import psycopg
-from django.db import connection
+
+from tests.bugs.programs import database_url
 
 # What must be committed before a byte leaves: an attempt of this very key and body that still
 # flies, on an approval of this very fingerprint that was not taken back.
@@ -28,15 +29,7 @@ class Witness:
     writes: int = 0
 
     def __post_init__(self) -> None:
-        at = connection.settings_dict
-        self._eyes = psycopg.connect(
-            host=at["HOST"] or None,
-            port=at["PORT"] or None,
-            dbname=at["NAME"],
-            user=at["USER"] or None,
-            password=at["PASSWORD"] or None,
-            autocommit=True,
-        )
+        self._eyes = psycopg.connect(database_url(), autocommit=True)
 
     def about_to_write(self, request: httpx.Request) -> None:
         """The first byte of this request leaves now."""
