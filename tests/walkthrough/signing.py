@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from tests.drive_console import Console
 from tests.page import Page
@@ -201,7 +201,7 @@ def v_remedy_and_then_the_first_lands(walk: Walk, step: Step) -> None:
     _one_of_the_two(walk, first, remedy)
 
 
-_SETTLED = ([], ["found_succeeded"])
+_SETTLED: Final[tuple[list[str], ...]] = ([], ["found_succeeded"])
 
 
 def _propose_remedy(walk: Walk, person: Console, first: str) -> str:
