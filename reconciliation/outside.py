@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from reconciliation.cases import open_payment_case
+from reconciliation.models import Case
 from refunds import doorbell, policies
 from refunds.domain import states
 from refunds.domain.money import display
@@ -212,13 +213,15 @@ def _bump(payment: Payment, record: RefundRecord, learned: Learned) -> None:
 def _cannot_be_counted(payment: Payment, record: RefundRecord) -> Heard:
     """No amount in the payment's currency: nothing is guessed, nothing is sent, a person looks."""
     amount = f"{record.amount_minor} {record.currency}" if record.amount_minor else "no amount"
-    opened = open_payment_case(
-        payment,
-        "external",
+    because = (
         f"{record.ref} was refunded elsewhere, and it shows {amount}: it cannot be counted in"
-        f" {payment.currency}.",
+        f" {payment.currency}."
     )
-    return Heard.NEW if opened else Heard.KNOWN
+    # Nothing is booked of it, so its case is what says that people were asked, and answered.
+    if Case.objects.filter(payment=payment, operation=None, because=because).exists():
+        return Heard.KNOWN
+    open_payment_case(payment, "external", because)
+    return Heard.NEW
 
 
 def ask_a_person(payment: Payment, record: RefundRecord) -> None:

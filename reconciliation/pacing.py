@@ -19,17 +19,16 @@ from refunds.providers import registry
 _HEARD_WITHIN = timedelta(seconds=10)
 
 
-def must_wait(operation_id: UUID) -> bool:
+def must_wait(operation: Operation) -> bool:
     """Whether the account's budget has no lookup left now; then this one is due a little later."""
-    name = Operation.objects.values_list("provider_account", flat=True).filter(pk=operation_id)
-    account = registry.accounts().get(name.first() or "")
+    account = registry.accounts().get(operation.provider_account)
     if account is None or account.contract.lookup == "none" or not account.credential:
         return False
     at = budget.pace_now(account.name, account.contract)
     if budget.take(account.name, at):
         return False
     soon = timezone.now() + timedelta(seconds=at.interval_seconds * at.burst)
-    clock(operation_id).update(due_at=jittered(soon))
+    clock(operation.pk).update(due_at=jittered(soon))
     return True
 
 

@@ -64,12 +64,13 @@ def look_up(operation_id: UUID) -> str:
     An operation whose reading fails three times becomes a `poison` case; the failure is raised
     all the same.
     """
-    if must_wait(operation_id):
+    operation = Operation.objects.select_related("payment").filter(pk=operation_id).first()
+    if operation is None:
+        return "gone"
+    if must_wait(operation):
         return "later"
     no = take_number(operation_id)
-    if no is None:
-        return "gone"
-    operation = Operation.objects.select_related("payment").get(pk=operation_id)
+    assert no is not None, "an operation is never deleted"
     try:
         looked = ask(operation, no)
         return conclude(operation_id, looked)
@@ -90,7 +91,8 @@ def conclude(operation_id: UUID, looked: Looked) -> str:
         contract = held_to(locked.operation, account.contract)
         words = registry.adapter(account).words
         late_truth.follow_surplus(locked, looked.finding, words)
-        view = view_of(locked.operation, contract)
+        # What shows a refund leads to no send.
+        view = view_of(locked.operation, contract, to_send=looked.finding.verdict in INCONCLUSIVE)
         finding = _finding(locked.operation, view, looked)
         decision = decide(
             view,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from reconciliation import cases
 from reconciliation.cases import open_case
@@ -46,7 +46,10 @@ def owe_for_ended(now: datetime, *, batch_max: int) -> int:
     A remedy that ended so while the case of its first refund was open owes nothing of its own.
     """
     ended = (
-        Event.objects.filter(at__gte=now - _LOOK_BACK, to_state__in=sorted(_BECAUSE))
+        # Its state still: what moved on since would stand in the way of later ones.
+        Event.objects.filter(
+            at__gte=now - _LOOK_BACK, to_state__in=sorted(_BECAUSE), operation__state=F("to_state")
+        )
         .filter(~Exists(_asked_since(OuterRef("at"), operation=OuterRef("operation_id"))))
         .filter(~Exists(_asked_since(OuterRef("at"), operation=OuterRef("operation__remedy_of"))))
         .order_by("at")

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from reconciliation import remedies, rulings
+from reconciliation import late_truth, remedies, rulings
 from reconciliation.absence import Absence
 from reconciliation.cases import close_by_people
 from reconciliation.choices import (
@@ -163,7 +163,9 @@ def _owes(locked: Locked, said: Said, judged: Judged) -> None:
     asked_minor = locked.operation.amount_minor
     if said.choice == NOT_HAPPENED:
         remedies.owe(locked, asked_minor, "People ruled that the refund did not happen.")
-    elif said.choice == CORRECT and judged.amount_minor is not None:
+    elif said.choice in EVENTS and judged.amount_minor is not None:
         short_minor = asked_minor - judged.amount_minor
-        if short_minor > 0:
+        if short_minor < 0:
+            late_truth.stop_remedies(locked, "A larger refund left than was asked for.")
+        elif short_minor > 0 and said.choice == CORRECT:
             remedies.owe(locked, short_minor, "A smaller refund left than was asked for.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from datetime import datetime
+from typing import Literal, NamedTuple
 
 from reconciliation.decide import AttemptView, View
 from reconciliation.lookup import INCONCLUSIVE
@@ -17,17 +18,28 @@ from refunds.providers.base import instant
 from refunds.why import order_explained, sendable_until
 
 _AT_THE_DOOR = (401, 403, 429)
+_BY_RULING = frozenset({"ruled_happened", "ruled_different"})
+_INCONCLUSIVE = frozenset(str(each) for each in INCONCLUSIVE)
+_TOLD = frozenset(str(each) for each in Verdict) - _INCONCLUSIVE
 
 
-def view_of(operation: Operation, contract: ProviderContract) -> View:
-    """The operation as `decide` sees it; `contract` is what its attempts are held to."""
+def view_of(operation: Operation, contract: ProviderContract, *, to_send: bool = True) -> View:
+    """The operation as `decide` sees it; `contract` is what its attempts are held to.
+
+    `to_send`: whether it may come to another send. What only a send needs is not read otherwise,
+    and the view says that it does not hold.
+    """
     attempts = Attempt.objects.filter(operation=operation).order_by("no")
-    kept = _kept_answers(operation, contract)
-    inconclusive = Evidence.objects.filter(
-        operation=operation,
-        kind="lookup",
-        facts__verdict__in=[str(each) for each in INCONCLUSIVE],
-    ).values_list("started_at", flat=True)
+    evidence = _evidence_of(operation)
+    kept = _kept_answers(evidence, contract)
+    events = list(
+        Event.objects.filter(operation=operation)
+        .order_by("seq")
+        .values_list("event", "detail__accepted")
+    )
+    cases = list(
+        Case.objects.filter(operation=operation).values_list("reasons", "opened_at", "closed_at")
+    )
     counted = ProviderRefund.objects.filter(operation=operation, counts=True)
     booked = counted.order_by("pk").first()
     return View(
@@ -46,51 +58,62 @@ def view_of(operation: Operation, contract: ProviderContract) -> View:
             )
             for each in attempts
         ),
-        has_case=Case.objects.filter(operation=operation, closed_at=None).exists(),
-        inconclusive_at=tuple(inconclusive),
+        has_case=any(closed_at is None for _, _, closed_at in cases),
+        inconclusive_at=tuple(
+            each.started_at
+            for each in evidence
+            if each.kind == "lookup" and each.verdict in _INCONCLUSIVE
+        ),
         booked_ref=booked.ref if booked else None,
         halted=operation.halted,
-        adopted=Event.objects.filter(operation=operation, event="adopted").exists(),
+        adopted=any(event == "adopted" for event, _ in events),
         quarantined=Quarantine.objects.filter(lifted_at=None).exists(),
-        explained=order_explained(operation),
-        sendable_until=sendable_until(operation),
-        rested_on=_rested_on(operation),
+        explained=to_send and order_explained(operation),
+        sendable_until=sendable_until(operation) if to_send else None,
+        rested_on=frozenset(each for _, ids in events for each in ids or ()),
         booked_minor=booked.amount_minor if booked else None,
-        by_ruling=_by_ruling(operation),
-        sighted=sighted(operation),
-        answered=Case.objects.filter(
-            operation=operation,
-            reasons__contains=["contradiction"],
-            opened_at__gte=operation.entered_at,
-            closed_at__isnull=False,
-        ).exists(),
+        by_ruling=bool(events) and events[-1][0] in _BY_RULING,
+        sighted=_sighted(evidence),
+        answered=any(
+            "contradiction" in reasons and opened_at >= operation.entered_at and closed_at
+            for reasons, opened_at, closed_at in cases
+        ),
     )
 
 
-def _by_ruling(operation: Operation) -> bool:
-    last = Event.objects.filter(operation=operation).order_by("-seq").first()
-    return last is not None and last.event in ("ruled_happened", "ruled_different")
+class _Evidence(NamedTuple):
+    """One answer, lookup or sighting in a list, as far as the view needs it."""
+
+    kind: str
+    attempt_no: int | None
+    started_at: datetime
+    verdict: str | None
+    status: int | None
+    headers: dict[str, str] | None
 
 
-def sighted(operation: Operation) -> bool:
+def _evidence_of(operation: Operation) -> list[_Evidence]:
+    """All that was stored about it, the oldest first."""
+    rows = Evidence.objects.filter(
+        operation=operation, kind__in=["answer", "lookup", "listing"]
+    ).order_by("pk")
+    fields = ("facts__verdict", "facts__status", "facts__headers")
+    return [
+        _Evidence(*row) for row in rows.values_list("kind", "attempt_no", "started_at", *fields)
+    ]
+
+
+def _sighted(evidence: list[_Evidence]) -> bool:
     """Whether a list of the account showed a refund of ours that no lookup has read since."""
-    shown = Evidence.objects.filter(operation=operation, kind="listing").order_by("-pk").first()
-    if shown is None:
-        return False
-    told = [str(each) for each in Verdict if each not in INCONCLUSIVE]
-    lookups = Evidence.objects.filter(operation=operation, kind="lookup", facts__verdict__in=told)
-    return not lookups.filter(started_at__gte=shown.started_at).exists()
-
-
-def _rested_on(operation: Operation) -> frozenset[int]:
-    named = Event.objects.filter(operation=operation, detail__has_key="accepted")
-    return frozenset(
-        each for ids in named.values_list("detail__accepted", flat=True) for each in ids
+    shown = [each.started_at for each in evidence if each.kind == "listing"]
+    return bool(shown) and not any(
+        each.kind == "lookup" and each.verdict in _TOLD and each.started_at >= shown[-1]
+        for each in evidence
     )
 
 
 def _kept_answers(
-    operation: Operation, contract: ProviderContract
+    evidence: list[_Evidence], contract: ProviderContract
 ) -> dict[int, Literal["error", "turned_away"]]:
     """What the provider was seen to answer again under our key, per attempt.
 
@@ -98,11 +121,12 @@ def _kept_answers(
     that it will give for good.
     """
     kept: dict[int, Literal["error", "turned_away"]] = {}
-    answers = Evidence.objects.filter(operation=operation, kind="answer").order_by("pk")
-    for no, facts in answers.values_list("attempt_no", "facts"):
+    for each in evidence:
+        if each.kind != "answer":
+            continue
+        no, status = each.attempt_no, each.status or 0
         assert no is not None, "an answer is of an attempt"
-        status = facts.get("status") or 0
-        again = (facts.get("headers") or {}).get("idempotent-replayed") == "true"
+        again = (each.headers or {}).get("idempotent-replayed") == "true"
         if status >= 500 and (again or (no > 1 and contract.server_errors_replayed)):
             kept[no] = "error"
         elif again and status in _AT_THE_DOOR:

@@ -31,7 +31,7 @@ LEFT JOIN payment p ON p.id = f.payment_id
 LEFT JOIN LATERAL (
   SELECT * FROM settlement_line s
   WHERE s.provider_account = k.account AND s.provider_refund_ref = k.ref AND s.verdict <> 'missing'
-  ORDER BY s.id DESC LIMIT 1) l ON true
+  ORDER BY coalesce(s.settled_at, s.imported_at) DESC, s.id DESC LIMIT 1) l ON true
 LEFT JOIN operation o ON o.provider_account = k.account
   AND o.id = coalesce(f.operation_id,
     CASE WHEN l.marker ~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' THEN l.marker::uuid END)

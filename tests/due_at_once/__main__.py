@@ -33,6 +33,8 @@ UNKNOWN_SECONDS_MAX = 5
 BREAKS = ("", "pacing")
 # What is asked at once after a rest, as every contract has it: 5 a second go with 10.
 BURST_SECONDS = 1.8
+# Their budget is one, however many they are; one alone has no more than a core.
+LOOKUP_WORKERS = 2
 # One lead says yes to all of it: what limits people is not what is tried here.
 POLICY = POLICY_CHANGES | {
     "approvals_per_person_hour_max = 60\n": "approvals_per_person_hour_max = 60000\n"
@@ -71,6 +73,7 @@ def main() -> int:
             f"AFTERSEND_PROVIDER_{name.upper().replace('-', '_')}_KEY": f"sandbox-key-{name}"
             for name in (*ACCOUNTS, "stripe-main")
         },
+        lookup_workers=LOOKUP_WORKERS,
     ) as here:
         found = Afternoon(here, seed, due, rate).run()
         found["audit"] = audit(str(here.provider.book_file), here.database)

@@ -17,6 +17,8 @@ from tests.walkthrough.walk import Walk
 
 LOST_COUNT = 15
 NEW_EVERY_SECONDS = 1.0
+# An account is crowded while so many seconds of asking are due.
+CROWD_SECONDS = 5
 TOLD_EVERY_SECONDS = 30
 LEADS = ("ben", "cleo")
 MICROSECONDS = 1_000_000
@@ -31,6 +33,8 @@ class Afternoon:
     due: int
     rate: int
     sent: list[str] = field(default_factory=list)
+    # By account, until when more of it was due than might be asked at once.
+    crowded_until: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> dict[str, Any]:
         """All of it; the figures."""
@@ -38,7 +42,7 @@ class Afternoon:
         unknown = _unknown_seconds(walk)
         print(f"A lost answer: unknown for {unknown['median']} s at the median.", flush=True)
         began = time.monotonic()
-        with self.here.lookups.asleep(), self.here.programs["beat"].asleep():
+        with self.here.nobody_looks():
             fill(self.here, drawn(self.seed, self.due))
             crowd = all_due_now(self.here.database)
         seconds = time.monotonic() - began
@@ -64,6 +68,7 @@ class Afternoon:
                 left = _left(walk)
                 if not left:
                     break
+                self._note_crowds(walk)
                 if time.monotonic() > told_at + TOLD_EVERY_SECONDS:
                     told_at = time.monotonic()
                     print(f"  {left} left after {told_at - began:.0f} s", flush=True)
@@ -74,6 +79,14 @@ class Afternoon:
             busy.join()
         wait_until(walk.trail.at_rest, seconds=60, what="the last of it at rest")
         return seconds
+
+    def _note_crowds(self, walk: Walk) -> None:
+        rows = walk.trail.rows(
+            "SELECT provider_account AS account FROM operation WHERE due_at <= now()"
+            " GROUP BY 1 HAVING count(*) > %s",
+            CROWD_SECONDS * self.rate,
+        )
+        self.crowded_until |= {row["account"]: time.time() for row in rows}
 
     def _new_refunds(self, walk: Walk, over: threading.Event) -> None:
         """One after the other is proposed, approved and sent, until it is over."""
@@ -109,7 +122,10 @@ class Afternoon:
             "SELECT marker, received_at FROM calls WHERE seq > ? AND \"on\" = 'create'",
             seen,
         )
-        measured = {name: rates(at, self.rate) for name, at in by_account.items()}
+        measured = {
+            name: rates(at, self.rate, self.crowded_until.get(name, 0))
+            for name, at in by_account.items()
+        }
         return {
             "crowd": crowd,
             "ended": ended["n"],

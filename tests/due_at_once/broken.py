@@ -17,7 +17,7 @@ from reconciliation import pacing, reconciler  # noqa: E402
 def no_pacing() -> None:
     """A provider can take what we have."""
     for module in (pacing, reconciler):
-        module.must_wait = lambda operation_id: False  # type: ignore[attr-defined]
+        module.must_wait = lambda operation: False  # type: ignore[attr-defined]
     pacing._room = lambda name, batch_max: batch_max
 
 

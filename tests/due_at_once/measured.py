@@ -15,7 +15,8 @@ ALLOWED = 0.05
 class Rates:
     """How often one account was asked, in whole windows from its first call on.
 
-    `lowest` and `highest` are calls a second of the slowest and the fastest window.
+    `lowest` and `highest` are calls a second: of the slowest window in which there was more to ask
+    than might be, and of the fastest of all. `windows` counts the former.
     """
 
     configured: float
@@ -39,11 +40,11 @@ class Rates:
         return asdict(self) | {"kept": self.kept, "exceeded": self.exceeded}
 
 
-def rates(calls: Iterable[float], configured: float) -> Rates:
+def rates(calls: Iterable[float], configured: float, crowded_until: float) -> Rates:
     """Of one account, by when each of its calls came in.
 
-    What comes after the last whole window is the tail, in which there was less to ask than might
-    be. A run shorter than one window is one window.
+    Until `crowded_until` more was due than might be asked: that far the rate must be reached. What
+    comes after the last whole window is left out. A run shorter than one window is one window.
     """
     at = sorted(calls)
     if not at:
@@ -57,7 +58,14 @@ def rates(calls: Iterable[float], configured: float) -> Rates:
         if place < count:
             found[place] += 1
     per_second = [each / width for each in found]
-    return Rates(configured, len(at), count, round(min(per_second), 3), round(max(per_second), 3))
+    crowded = max(1, min(count, int((crowded_until - began) // width)))
+    return Rates(
+        configured,
+        len(at),
+        crowded,
+        round(min(per_second[:crowded]), 3),
+        round(max(per_second), 3),
+    )
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 
 from reconciliation import reconciler
@@ -263,3 +264,20 @@ def test_a_refund_and_its_failure_in_one_payout_say_that_it_was_not_paid(
     )
     assert SettlementLine.objects.get().provider_status == "failed"
     assert reasons() == {"1000": ["remedy"]}
+
+
+def test_two_imports_at_once_are_refused_before_a_row_is_read(
+    provider: SandboxProcess, cast: Cast, tmp_path: Path
+) -> None:
+    row = confirmed(provider, cast, "1000")
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(hashtext('aftersend import_settlement'))")
+        code, said = run(tmp_path, line(row))
+        assert (code, "start this one when it has ended" in said) == (2, True)
+        assert not SettlementLine.objects.exists()
+    finally:
+        other.close()
+    for _ in range(2):  # and the turn is given back
+        assert run(tmp_path, line(row))[0] == 0

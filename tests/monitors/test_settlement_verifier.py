@@ -202,11 +202,14 @@ def test_what_people_know_already_stops_nothing(refund: ProviderRefund) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("late", [False, True], ids=["in order", "the older one last"])
 def test_the_newest_report_speaks_where_a_refund_came_back_later(
-    refund: ProviderRefund,
+    refund: ProviderRefund, *, late: bool
 ) -> None:
-    settlement.take(line(refund))
-    assert settlement.take(line(refund, report_ref="po_2", provider_status="failed")) == "different"
+    older = line(refund, settled_at=timezone.now() - timedelta(days=2))
+    newer = line(refund, report_ref="po_2", provider_status="failed")
+    taken = [settlement.take(each) for each in ([newer, older] if late else [older, newer])]
+    assert sorted(taken) == ["different", "match"]
     assert refund.operation is not None
     Case.objects.update(closed_at=timezone.now(), closed_because="Looked at.")
     assert _verify() == []

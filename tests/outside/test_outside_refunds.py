@@ -160,6 +160,10 @@ def test_one_that_cannot_be_counted_stops_the_payment_and_asks_a_person(
     assert outside.learn("plain-main", shown) is outside.Heard.KNOWN
     assert (cases(), balance_of()) == ([(["external"], False)], (0, 0, 12900))
     assert Payment.objects.get().halted
+    # Nor again the day after people answered, with the list still showing it.
+    Case.objects.update(closed_at=timezone.now(), closed_because="It is explained.")
+    assert outside.learn("plain-main", shown) is outside.Heard.KNOWN
+    assert cases() == []
 
 
 def test_a_refund_of_a_payment_nobody_fed_is_remembered_and_counts_with_its_order(

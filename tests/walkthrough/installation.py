@@ -43,6 +43,8 @@ POLICY_CHANGES = {
     "tier2_max_minor = 100000\n": "tier2_max_minor = 950000\n",
     "per_day_minor = 200000\n": "per_day_minor = 900000\n",
 }
+_LOOKUPS = ("-Q", "lookups", "-n", "look@%h", "-P", "threads", "-c", "4")
+_BEAT = ("-m", "celery", "-A", "config.celery", "beat", "-s")
 
 
 class Installation:
@@ -57,6 +59,7 @@ class Installation:
         web_module: str = "config.asgi",
         accounts_file: str = "",
         settings: dict[str, str] | None = None,
+        lookup_workers: int = 1,
     ) -> None:
         """`broken` names one guard that its workers run without (see `broken.py`);
         `policy_changes` replaces lines of policy.toml; `web_module` holds the `application`.
@@ -75,6 +78,7 @@ class Installation:
         self._policy_changes = policy_changes
         self._web_module = web_module
         self._accounts_file, self._settings = accounts_file, settings or {}
+        self._lookup_workers = lookup_workers
         home = embedded.home_for(ROOT, self.run_dir, "demo")
         self._database, self._bell = embedded.servers_for(home, "demo")
         self.database = self._database.url(DATABASE)
@@ -90,6 +94,15 @@ class Installation:
     def lookups(self) -> Program:
         """The worker that finds out."""
         return self.programs["worker-lookups"]
+
+    @contextmanager
+    def nobody_looks(self) -> Iterator[None]:
+        """Nothing is found out while the block runs."""
+        with ExitStack() as finders:
+            for name, program in self.programs.items():
+                if name == "beat" or name.startswith("worker-lookups"):
+                    finders.enter_context(program.asleep())
+            yield
 
     @property
     def skew_seconds(self) -> int:
@@ -178,7 +191,7 @@ class Installation:
     def start_again(self, program: Program) -> None:
         """Start a program that ended and wait until it is up."""
         program.start()
-        program.wait_for_words(_READY[program.name])
+        program.wait_for_words(_ready(program.name))
 
     def _start_programs(self) -> None:
         port = self.address.rpartition(":")[2]
@@ -187,27 +200,13 @@ class Installation:
         commands = {
             "web": ["-m", "uvicorn", f"{self._web_module}:application", "--port", port],
             "worker-money": [*worker, "-Q", "money", "-n", "money@%h", "-P", "prefork", "-c", "2"],
-            "worker-lookups": [
-                *worker,
-                "-Q",
-                "lookups",
-                "-n",
-                "look@%h",
-                "-P",
-                "threads",
-                "-c",
-                "4",
-            ],
-            "beat": [
-                "-m",
-                "celery",
-                "-A",
-                "config.celery",
-                "beat",
-                "-s",
-                str(self.run_dir / "beat"),
-            ],
+            "worker-lookups": [*worker, *_LOOKUPS],
+            "beat": [*_BEAT, str(self.run_dir / "beat")],
         }
+        for number in range(2, self._lookup_workers + 1):
+            beside = commands["worker-lookups"].copy()
+            beside[beside.index("look@%h")] = f"look{number}@%h"
+            commands[f"worker-lookups-{number}"] = beside
         for name, command in commands.items():
             level = [] if name == "web" else ["--loglevel", "INFO"]
             log = self.run_dir / f"{name}.log"
@@ -215,7 +214,7 @@ class Installation:
             program.start()
             self.programs[name] = program
         for name, program in self.programs.items():
-            program.wait_for_words(_READY[name])
+            program.wait_for_words(_ready(name))
 
     def _environment(self) -> dict[str, str]:
         """Nothing of the caller's own settings: this installation is one by itself."""
@@ -288,12 +287,10 @@ class Installation:
         shutil.rmtree(self.run_dir, ignore_errors=True)
 
 
-_READY = {
-    "web": "Application startup complete",
-    "worker-money": "ready.",
-    "worker-lookups": "ready.",
-    "beat": "beat: Starting",
-}
+def _ready(name: str) -> str:
+    """What a program writes once it is up."""
+    words = {"web": "Application startup complete", "beat": "beat: Starting"}
+    return words.get(name, "ready.")
 
 
 def _free_port() -> int:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -18,6 +21,8 @@ from refunds.domain.errors import Refusal
 from refunds.management.csv_rows import Unreadable, Wrong, rows
 from refunds.providers import registry
 from refunds.text import parse_instant
+
+_TURN = "hashtext('aftersend import_settlement')"
 
 
 class Command(BaseCommand):
@@ -42,6 +47,17 @@ class Command(BaseCommand):
             known = ", ".join(sorted(registry.accounts()))
             raise CommandError(f"{account} is not an account. Known: {known}.", returncode=2)
         until = _instant(options["complete_until"])
+        with _alone():
+            counted = self._compared(path, account, until)
+        self.stdout.write(
+            f"{counted['match']} match, {counted['different']} differ, {counted['extra']} extra,"
+            f" {counted['missing']} missing, {counted['']} known already; {counted['refused']} refused"
+        )
+        if counted["refused"]:
+            sys.exit(1)
+
+    def _compared(self, path: Path, account: str | None, until: datetime | None) -> Counter[str]:
+        """How many rows came to which verdict; "" is known already."""
         counted: Counter[str] = Counter()
         began: dict[str, datetime] = {}
         try:
@@ -69,12 +85,23 @@ class Command(BaseCommand):
         elif until is not None:
             for name, since in began.items():
                 counted["missing"] += len(settlement.missing(name, since, until))
-        self.stdout.write(
-            f"{counted['match']} match, {counted['different']} differ, {counted['extra']} extra,"
-            f" {counted['missing']} missing, {counted['']} known already; {counted['refused']} refused"
-        )
-        if counted["refused"]:
-            sys.exit(1)
+        return counted
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Two imports at once would ask about the same row twice, and one of them fail on it."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT pg_try_advisory_lock({_TURN})")
+        if not cursor.fetchone()[0]:
+            raise CommandError(
+                "Another settlement report is being imported; start this one when it has ended.",
+                returncode=2,
+            )
+        try:
+            yield
+        finally:
+            cursor.execute(f"SELECT pg_advisory_unlock({_TURN})")
 
 
 def _instant(text: str | None) -> datetime | None:
