@@ -45,7 +45,7 @@ def observe(
             defaults={
                 "ran_at": now,
                 "good_at": now,
-                "value": max((each.value for each in found), default=0.0),
+                "value": signal.worst(each.value for each in found),
                 "failed_since": None,
                 "error": "",
             },

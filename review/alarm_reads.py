@@ -91,7 +91,7 @@ def _row(alarm: Alarm, now: datetime) -> Row:
         word=words.name_word(alarm.name),
         rule=signal.says,
         reading=words.reading(alarm.value, signal.unit),
-        against=words.held_against(signal.warn, signal.page, signal.unit),
+        against=words.held_against(signal.warn, signal.page, signal.unit, falling=signal.falling),
         act=signal.act,
         url=_url(alarm.subject),
         seen=holds[-1] if holds else None,
@@ -138,7 +138,7 @@ def _watched(signal: Signal, run: SignalRun | None, firing: set[str]) -> Watched
     return Watched(
         word=words.name_word(signal.name),
         rule=signal.says,
-        against=words.held_against(signal.warn, signal.page, signal.unit),
+        against=words.held_against(signal.warn, signal.page, signal.unit, falling=signal.falling),
         reading="" if value is None else words.reading(value, signal.unit),
         state=state,
         at=run.good_at if run else None,

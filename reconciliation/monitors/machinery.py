@@ -115,12 +115,12 @@ def accounts_gone() -> list[Reading]:
 
 
 def credentials() -> list[Reading]:
-    """Accounts whose key has an end, and by how many days it is over; before it below 0."""
+    """Accounts whose key has an end, and how many days are left; below 0 once it is over."""
     today = timezone.now().date()
     return [
         Reading(
             name,
-            (today - account.credential_ends).days,
+            (account.credential_ends - today).days,
             f"The key of {name} ends on {account.credential_ends:%Y-%m-%d}.",
         )
         for name, account in registry.accounts().items()

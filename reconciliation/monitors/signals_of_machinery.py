@@ -81,9 +81,10 @@ MACHINERY: Final = (
     Monitor(
         name="credential_expires",
         says="The key of an account ends soon.",
-        warn=-21,
-        page=-3,
-        unit="days after its end (before it: below 0)",
+        warn=21,
+        page=3,
+        falling=True,
+        unit="days left",
         why="an ended key makes every send a refusal and every lookup a cannot tell",
         act="Get a new key, set it, and write its end into the file of the accounts.",
         read=machinery.credentials,

@@ -37,16 +37,17 @@ SIGNALS: Final[Mapping[str, Signal]] = {
 def markdown_table() -> str:
     """The table of docs/operating.md: one line per signal, thresholds in their unit."""
     lines = [
-        "| signal | fires when | warns above | pages above | unit | first thing to do |",
+        "| signal | fires when | warns | pages | unit | first thing to do |",
         "|---|---|---|---|---|---|",
     ]
     for each in SIGNALS.values():
-        warn, page = _figure(each.warn), _figure(each.page)
+        than = "below" if each.falling else "above"
+        warn, page = _figure(than, each.warn), _figure(than, each.page)
         lines.append(
             f"| `{each.name}` | {each.says} ({each.why}) | {warn} | {page} | {each.unit} | {each.act} |"
         )
     return "\n".join(lines)
 
 
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"
+def _figure(than: str, value: float | None) -> str:
+    return "" if value is None else f"{than} {value:g}"

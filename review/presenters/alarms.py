@@ -16,14 +16,17 @@ def reading(value: float, unit: str) -> str:
         return f"{span(timedelta(seconds=value))}{unit[1:]}"
     if value == 1:
         unit = unit.replace("payments", "payment").replace("refunds", "refund")
-        unit = unit.replace("findings", "finding")
+        unit = unit.replace("findings", "finding").replace("days", "day")
     return f"{value:.0f} {unit}" if value == int(value) else f"{value:.3g} {unit}"
 
 
-def held_against(warn: float | None, page: float | None, unit: str) -> str:
-    """ "warns above 30 min, pages above 4 h"; of 0: "pages at the first"."""
+def held_against(
+    warn: float | None, page: float | None, unit: str, *, falling: bool = False
+) -> str:
+    """ "warns above 30 min, pages above 4 h"; of 0: "pages at the first"; `falling`: "below"."""
+    than = "below" if falling else "above"
     parts = [
-        f"{word} at the first" if figure == 0 else f"{word} above {_figure(figure, unit)}"
+        f"{word} at the first" if figure == 0 else f"{word} {than} {_figure(figure, unit)}"
         for word, figure in (("warns", warn), ("pages", page))
         if figure is not None
     ]

@@ -151,6 +151,7 @@ def test_what_is_watched_is_listed_with_its_figures_and_its_last_reading(cast: C
     fire("unknown_past_target", "plain-main")
     page = text(signed_in(cast.mia).get("/alerts?tab=watched"))
     assert "warns above 15 min, pages above 2 h" in page
+    assert "warns below 21, pages below 3" in page
     assert page.count('role="row" data-row') == len(SIGNALS)
     assert ">firing<" in page
     assert SignalRun.objects.count() >= 20

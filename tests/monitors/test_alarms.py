@@ -194,4 +194,6 @@ def test_each_signal_says_what_it_is_where_it_comes_from_and_what_to_do() -> Non
         assert each.why
         assert each.unit
         assert each.warn is not None or each.page is not None
-        assert each.warn is None or each.page is None or each.warn <= each.page
+        if each.warn is not None and each.page is not None:
+            first, last = sorted((each.warn, each.page), reverse=each.falling)
+            assert (each.warn, each.page) == (first, last)
