@@ -176,8 +176,10 @@ def _key_lives(
     window, flight = bounds.key_window.seconds, bounds.flight_max.seconds
     if bounds.keys != "window" or window is None or flight is None:
         return False
-    if bounds.idle_close.seconds is None and any(
-        each.stop_proof_at is None for each in view.attempts
+    if bounds.idle_close.seconds is None and (
+        # No connection ends this copy's own sleep; only an accepted bound speaks for it, too.
+        bounds.flight_max.basis != "accepted"
+        or any(each.stop_proof_at is None for each in view.attempts)
     ):
         return False
     key = timedelta(seconds=window)

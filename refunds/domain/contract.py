@@ -229,6 +229,7 @@ def allowed(contract: ProviderContract, *, accepted: Iterable[Accepted] = ()) ->
         contract.keys == "window"
         and contract.key_window.seconds is not None
         and for_resend.flight_max.seconds is not None
+        and (contract.idle_close.seconds is not None or for_resend.flight_max.basis == "accepted")
     )
     absence = (
         looks

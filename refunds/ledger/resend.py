@@ -19,6 +19,8 @@ from refunds.ledger.claim import STANDS, TRIED, Claim, attempt_of, permitted
 # first attempt ever recorded. What the provider keeps under the key, an error or a refusal at the
 # door, it would only say again. Either the early form without trust in a lookup (rule 40), within a
 # quarter of the window; or the form that rests on a complete list that showed nothing (rule 41).
+# Where no silent connection is closed, a sender may sleep before its first byte for as long as it
+# likes: only what two people accepted speaks for that.
 RESUBMIT = """
 WITH accepted AS MATERIALIZED (
   SELECT f.id, f.fact, f.seconds FROM accepted_fact f
@@ -65,7 +67,8 @@ WITH accepted AS MATERIALIZED (
       WHERE e.operation_id = o.id AND e.kind = 'answer'
         AND ((k.status >= 500 AND (k.kept OR (e.attempt_no > 1 AND %(errors_kept)s)))
              OR (k.status IN (401, 403, 429) AND k.kept)))
-    AND (%(forever)s OR ((%(idle)s::integer IS NOT NULL OR t.stopped) AND (
+    AND (%(forever)s OR ((%(idle)s::integer IS NOT NULL
+                           OR (t.stopped AND %(flight)s::integer IS NULL)) AND (
       (clock_timestamp() <= t.first_at + %(window)s / 4.0 * interval '1 second'
        AND clock_timestamp() + b.landing * interval '1 second'
            <= t.first_at + %(window)s * interval '1 second')

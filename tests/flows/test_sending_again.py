@@ -14,7 +14,7 @@ from django.utils import timezone
 from reconciliation.models import Case
 from refunds import accepting
 from refunds.domain import states
-from refunds.domain.contract import ProviderContract
+from refunds.domain.contract import UNKNOWN_FACT, ProviderContract
 from refunds.ledger import held_to, sending
 from refunds.ledger.claim import attempt_of
 from refunds.ledger.resend import RESUBMIT, terms
@@ -247,6 +247,19 @@ def test_every_condition_is_part_of_the_statement_that_sends_again(
             said[name] = says_yes(operation)
             transaction.set_rollback(True)
     assert said == dict.fromkeys(AGAINST, False) | dict.fromkeys(NOT_AGAINST, True)
+    assert len(creates(provider)) == 1
+
+
+def test_where_a_sender_may_sleep_for_ever_a_stated_flight_bounds_no_second_send(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    """The copy of that sender would land when the key is long forgotten."""
+    operation = sent_with(provider, cast, "drop_before_commit")
+    assert looked_up(operation, 2)[-1] == "Resend"
+    with transaction.atomic():
+        run("SET LOCAL session_replication_role = replica")
+        _under(CONTRACTS["plain-main"].with_changes(idle_close=UNKNOWN_FACT))(operation, cast)
+    assert sent_again(operation) == "waiting"
     assert len(creates(provider)) == 1
 
 

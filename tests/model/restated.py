@@ -297,7 +297,8 @@ def _may_go_out_again(s: Situation) -> bool:
     window, lands = s.promise.window, landing(s)
     if s.promise.keys != "window" or window is None or lands is None:
         return False
-    if s.promise.idle is None and not all(each.stopped is not None for each in s.tries):
+    slept_out = all(each.stopped is not None for each in s.tries)
+    if s.promise.idle is None and (s.promise.flight is not None or not slept_out):
         return False
     age = s.now - first_recorded(s)
     if 4 * age <= window and age + lands <= window:
@@ -314,6 +315,7 @@ def _a_person_must(s: Situation) -> bool:
         s.promise.keys == "window"
         and s.promise.window is not None
         and _bound(s, "flight", "resend") is not None
+        and (s.promise.idle is not None or s.promise.flight is None)
     )
     if not (s.promise.looks or s.promise.notices or by_key):
         return True

@@ -65,7 +65,7 @@ ROWS: dict[str, tuple[bool, str, bool]] = {
     "window, long flight": (True, "in the window, and after the quiet period", True),
     "window, refusals not kept": (True, "in the window, and after the quiet period", True),
     "window, lookup, unbounded": (True, "never", False),
-    "window, lookup, pausable": (True, "in the window, and after the quiet period", True),
+    "window, lookup, pausable": (True, "after the quiet period", True),
     "window, not-after": (True, "in the window, and after the quiet period", True),
     "window, no lookup": (False, "in the window", False),
     "window of unknown length": (True, "after the quiet period", True),

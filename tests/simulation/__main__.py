@@ -1,11 +1,13 @@
-"""`make simulate`: many schedules of the real engine on a real database, each by its seed.
+"""`make simulate`: many schedules, each by its seed, and what is wrong after each.
 
-    SCHEDULES=500 SEED=1 python -m tests.simulation
+    SCHEDULES=10000 SEED=1 python -m tests.simulation
 
-JSON=1 makes the last line one JSON object. FIRST=1 ends with the first finding. BREAK=NAME takes
-one guard out (see broken.py); the run must then end with 1. MUTATIONS=1 takes the rules of
-mutations.py out instead, one after the other, each in a copy of the work tree. Ends with 0 when no checker found anything, 1 when one did, 2 for
-unusable input, 3 when a guard was taken out and nothing noticed.
+Nineteen in twenty play what decides alone, under contracts of every kind (core.py); the rest, or
+DATABASE= of them, the real engine on a real database (world.py). JSON=1 makes the last line one
+JSON object. FIRST=1 ends with the first finding. BREAK=NAME takes one guard out (see broken.py);
+the run must then end with 1. MUTATIONS=1 takes the rules of mutations.py out instead, one after
+the other, each in a copy of the work tree. Ends with 0 when no checker found anything, 1 when one
+did, 2 for unusable input, 3 when a guard was taken out and nothing noticed.
 """
 
 from __future__ import annotations
@@ -17,20 +19,22 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import chain
 
 import tests.environment as environment
 
 _SHOWN_MAX = 3
+Played = tuple[list[str], Counter[str]]
 
 
 def main() -> int:
-    wanted = {
-        "SCHEDULES": os.environ.get("SCHEDULES", "500"),
-        "SEED": os.environ.get("SEED", "1"),
-    }
+    usual = {"SCHEDULES": "10000", "SEED": "1"}
+    wanted = {name: os.environ.get(name, value) for name, value in usual.items()}
+    wanted["DATABASE"] = os.environ.get("DATABASE", "0")
     if not all(each.isdecimal() for each in wanted.values()):
-        print("SCHEDULES and SEED are whole numbers.")
+        print("SCHEDULES, SEED and DATABASE are whole numbers.")
         return 2
     if os.environ.get("MUTATIONS"):
         from tests.simulation import mutations
@@ -49,36 +53,68 @@ def main() -> int:
         return 2
     if broken:
         MODES[broken]()
+    seed, count = int(wanted["SEED"]), int(wanted["SCHEDULES"])
+    on_database = min(count, int(wanted["DATABASE"]) or max(1, count // 20))
     first_only = bool(broken or os.environ.get("FIRST"))
-    return _told(_run(int(wanted["SEED"]), int(wanted["SCHEDULES"]), first_only), broken)
+    return _told(_run(seed, count - on_database, on_database, first_only), broken)
 
 
-def _run(first: int, count: int, stop_at_once: bool) -> dict[str, object]:
-    """Seeds `first` to `first + count - 1`; with a guard out the first finding is enough."""
+@dataclass
+class _Found:
+    """What the schedules so far showed."""
+
+    wrong: dict[str, list[str]] = field(default_factory=dict)
+    seen: Counter[str] = field(default_factory=Counter)
+
+    def play(
+        self, kind: str, seeds: range, one: Callable[[int], Played], *, stop_at_once: bool
+    ) -> int:
+        """How many were played."""
+        for number, seed in enumerate(seeds, 1):
+            found, what = one(seed)
+            self.seen.update(what)
+            if found:
+                self.wrong[f"{kind} {seed}"] = found
+                if len(self.wrong) <= _SHOWN_MAX:
+                    print(f"{kind}, seed {seed}:", *found, sep="\n  ", flush=True)
+                if stop_at_once:
+                    return number
+        return len(seeds)
+
+
+def _run(first: int, in_core: int, on_database: int, stop_at_once: bool) -> dict[str, object]:
+    """Seeds from `first` on, for both kinds; with a guard out the first finding is enough."""
+    from tests.simulation import core
+    from tests.simulation.hearsay import CONTRACTS
     from tests.simulation.play import Playground
 
-    began, wrong, seen = time.monotonic(), {}, Counter[str]()
-    played = 0
-    with Playground() as ground:
-        for seed in range(first, first + count):
-            found, what = ground.play(seed)
-            played += 1
-            seen.update(what)
-            if found:
-                wrong[seed] = found
-                if len(wrong) <= _SHOWN_MAX:
-                    print(f"seed {seed}:", *found, sep="\n  ", flush=True)
-                if stop_at_once:
-                    break
+    began, found = time.monotonic(), _Found()
+    played = found.play(
+        "core", range(first, first + in_core), core.played, stop_at_once=stop_at_once
+    )
+    engine = 0
+    if on_database and not (stop_at_once and found.wrong):
+        with Playground() as ground:
+            engine = found.play(
+                "database",
+                range(first, first + on_database),
+                ground.play,
+                stop_at_once=stop_at_once,
+            )
+    words = [*chain.from_iterable(found.wrong.values())]
     return {
-        "schedules": played,
-        "wrong": len(wrong),
-        "seeds": [*wrong][:20],
-        "found": [*chain.from_iterable(wrong.values())][:_SHOWN_MAX],
-        "seen": dict(sorted(seen.items())),
+        "schedules": played + engine,
+        "core": played,
+        "database": engine,
+        "contracts": len(CONTRACTS),
+        "violations": len(found.wrong),
+        "unrested": sum(" in the end" in each or each.startswith("after ") for each in words),
+        "failing_seeds": [*found.wrong][:20],
+        "found": words[:_SHOWN_MAX],
+        "seen": dict(sorted(found.seen.items())),
         "seed": first,
         "seconds": round(time.monotonic() - began, 1),
-        "ok": not wrong,
+        "ok": not found.wrong,
     }
 
 

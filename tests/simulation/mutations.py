@@ -2,8 +2,8 @@
 
 Only what the schedules' checkers say counts: the provider's book, or book against ledger. A rule
 that another one stands behind is listed with what caught it, and tried again without that, too.
-SCHEDULES (400) are tried for each, from SEED (1). The last line is JSON with JSON=1; ends with 1
-when a switch was noticed by nothing.
+SCHEDULES (10000, a twentieth of them on the database) are tried for each, from SEED (1). The last
+line is JSON; ends with 1 when a switch was noticed by nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Noticed:
     """`seed` is the first whose checkers found something, in `words`; None: none of them did."""
 
     switch: Switch
-    seed: int | None
+    seed: str | None
     words: str
     schedules: int
     seconds: float
@@ -89,7 +89,7 @@ def _tried(switch: Switch, known: dict[str, Edit], free: SimpleQueue[Lane]) -> N
         free.put(lane)
     found = Noticed(
         switch=switch,
-        seed=said["seeds"][0] if said["seeds"] else None,
+        seed=said["failing_seeds"][0] if said["failing_seeds"] else None,
         words="; ".join(said["found"]),
         schedules=said["schedules"],
         seconds=time.monotonic() - began,

@@ -105,7 +105,7 @@ def test_what_is_accepted_for_one_act_serves_no_other() -> None:
     ("fact", "changed"),
     [
         ("flight_max", {"resend_in_window", "absence", "again_after_absence"}),
-        ("idle_close", {"needs_stop_proof"}),
+        ("idle_close", {"needs_stop_proof", "resend_in_window"}),
         ("lookup_lag", {"absence", "again_after_absence"}),
         ("key_window", {"resend_in_window"}),
     ],
