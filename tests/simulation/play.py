@@ -72,4 +72,6 @@ def played(seed: int, book: Path) -> tuple[list[str], Counter[str]]:
         provider.stop()
     events = Event.objects.values_list("event", flat=True)
     seen = Counter(f"event {name}" for name in events)
-    return wrong, seen + world.wire.fates + Counter(f"act {each}" for each in world.acts.elements())
+    acts = Counter(f"act {each}" for each in world.acts.elements())
+    cuts = Counter(f"commit {each}" for each in world.cuts.struck.elements())
+    return wrong, seen + world.wire.fates + acts + cuts

@@ -39,12 +39,17 @@ class Weather:
     sends: dict[str, float]
     reads: dict[str, float]
     acts: dict[str, float]
+    commits: dict[str, float]
     crowd: float  # how often others act while a call travels
     eager: float  # how often a bell is heard at once
 
     def fate(self, reads: bool) -> str:
         """What becomes of this call: `good`, or one of SENDS or READS."""
         return self._drawn(self.reads if reads else self.sends)
+
+    def commit(self) -> str:
+        """What becomes of this commit: `good`, or the connection breaks before it or after."""
+        return self._drawn(self.commits)
 
     def act(self) -> str:
         return self._drawn(self.acts)
@@ -68,6 +73,7 @@ def weather(seed: int) -> Weather:
         sends={"good": dice.choice((1, 3))} | weights(SENDS, 0, 0, 0, 1, 4),
         reads={"good": 4} | weights(READS, 0, 0, 0, 1, 4),
         acts=_WORK | weights(_HELP, 0, 1, 4) | weights(_PEOPLE, 0, 0, 0, 0.2, 0.8),
+        commits={"good": 30} | weights(("cut_before", "cut_after"), 0, 0, 1, 4),
         crowd=dice.choice((0, 0.3, 0.8)),
         eager=dice.choice((0, 0.5, 0.95)),
     )

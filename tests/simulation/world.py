@@ -15,6 +15,7 @@ from uuid import UUID
 
 import httpx
 from django.conf import settings
+from django.db import OperationalError, connection
 from django.db.models import Min
 from django.utils import timezone
 
@@ -29,6 +30,7 @@ from refunds.providers import http
 from tests import build
 from tests.cast import Cast
 from tests.simulation.clock import Clock
+from tests.simulation.cuts import Cuts
 from tests.simulation.provider import SandboxHere
 from tests.simulation.weather import weather
 from tests.simulation.wire import Killed, Wire
@@ -84,6 +86,7 @@ class World:
             self.witness.about_to_write,
             self.clock,
         )
+        self.cuts = Cuts(lambda: "good" if self.wire.calm else self.weather.commit())
         self._depth = 0
 
     def run(self, judge: Callable[[World], list[str]]) -> list[str]:
@@ -102,7 +105,7 @@ class World:
     def _installed(self) -> Iterator[None]:
         usual = http._client
         client = httpx.Client(transport=self.wire, trust_env=False)
-        with self.clock:
+        with self.clock, self.cuts:
             http._client = lambda: client  # type: ignore[assignment]
             doorbell.connect(lambda task, named, after: self.bells.append((task, named)))
             try:
@@ -157,9 +160,13 @@ class World:
 
     def _survives(self, name: str, act: Callable[[], object]) -> None:
         try:
-            said = act()
+            with self.cuts.striking():
+                said = act()
         except Killed:
             said = "killed"
+        except OperationalError as gone:
+            connection.close()
+            said = str(gone)
         except (Refusal, CommitUnknown) as refused:
             said = type(refused).__name__
         self.told.append(f"{'  ' * self._depth}{self.clock.seconds:.1f} {name}: {said}")
