@@ -129,7 +129,12 @@ class Console:
         return self
 
     def get(self, path: str, **query: str) -> Page:
-        return self._page(lambda: self._http.get(path, params=query))
+        """The page as it answers. Raises Refused where there is none: whoever waits for its words
+        would wait for ever."""
+        page = self._page(lambda: self._http.get(path, params=query))
+        if page.status == 404:
+            raise Refused(f"{self.name} finds no page at {page.url}")
+        return page
 
     def send(
         self,
