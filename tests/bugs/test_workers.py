@@ -180,3 +180,19 @@ def test_b133_a_sender_paused_before_its_first_byte_writes_none_when_it_comes_ba
 def _older_than(operation_id: UUID, seconds: float) -> bool:
     recorded_at = Attempt.objects.get(operation_id=operation_id).recorded_at
     return (timezone.now() - recorded_at).total_seconds() > seconds
+
+
+def test_a_worker_that_is_asked_to_end_in_the_middle_of_a_send_finishes_it(
+    provider: SandboxProcess, cast: Cast, workers: Workers
+) -> None:
+    operation = authorized(provider, cast)
+    provider.fault("hold")
+    with workers.working("one") as [worker]:
+        workers.ring_send(operation.pk)
+        provider.wait_for_hold(20)
+        worker.terminate()
+        assert worker.poll() is None
+        provider.release()
+        assert worker.wait(30) == 0
+    assert state_of(operation) == states.SUCCEEDED
+    assert len(creates(provider)) == 1
