@@ -8,12 +8,13 @@ import pytest
 
 from refunds import dispatch
 from refunds.domain import states
-from refunds.models import Approval, Evidence, Operation, Payment, ProviderAccount
+from refunds.models import Approval, Evidence, Operation, OrderMove, Payment, ProviderAccount
 from tests import build
 from tests.cast import Cast
 from tests.ledger.actors import Troupe
 from tests.ledger.pgproxy import in_front
 from tests.ledger.rows import held_equals_reservations, history, outcomes, state_of
+from tests.ledger.side_by_side import approved, proposals, said
 from tests.ledger.stage import (
     ANSWER_IN_HAND,
     CLAIM,
@@ -66,6 +67,30 @@ def test_rule_04_two_leads_cannot_both_approve_on_the_same_money(
         assert came == {"authorized": 1, "balance": 1}
         authorized = [each for each in pair if state_of(each) == states.AUTHORIZED]
         assert len(authorized) == 1
+
+
+def test_rule_04_eight_approved_with_room_for_three_hold_three_each_on_its_own_version(
+    provider: SandboxProcess, cast: Cast, troupe: Troupe
+) -> None:
+    amounts = [1000 + number for number in range(8)]
+    batch = proposals(provider, cast, *amounts)
+    approved(cast.ben, *batch)
+    # The room went without a word: no version moved, so no approval is stale by itself.
+    run("UPDATE payment SET captured_minor = 3100")
+    provider.fault("drop_after_commit", times=None)
+    senders = [troupe.actor("send", batch[start::2]) for start in range(2)]
+    for sender in senders:
+        sender.go()
+    for sender in senders:
+        sender.result()
+    said(*[each for each in batch if state_of(each) == states.AUTHORIZED])
+    sent = [each for each in batch if state_of(each) == states.UNKNOWN]
+    assert len(sent) == len(provider.refunds()) == 3
+    assert Payment.objects.get().held_minor == sum(each.amount_minor for each in sent) <= 3100
+    assert held_equals_reservations()
+    moves = OrderMove.objects.filter(cause="reserved").values_list("operation_id", "version")
+    assert dict(moves) == {each.pk: each.send_version for each in sent}
+    assert len({each.send_version for each in sent}) == 3
 
 
 def test_rule_13_two_lookups_at_once_settle_and_book_once(
