@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 from celery import Celery
-from celery.signals import task_success, worker_init, worker_ready
+from celery.signals import task_postrun, task_prerun, task_success, worker_init, worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -15,6 +16,7 @@ import django
 django.setup()
 
 from django.conf import settings
+from django.db import close_old_connections
 from django.utils import timezone
 
 from config import broker
@@ -34,6 +36,9 @@ app.conf.update(
         "reconciliation.tasks.*": {"queue": "lookups"},
         "review.tasks.*": {"queue": "lookups"},
     },
+    # Celery would close the database's connection around each task. Django keeps it as long as
+    # CONN_MAX_AGE says, and replaces a broken one (see `_keep_what_is_good`).
+    CELERY_DB_REUSE_MAX=sys.maxsize,
     **broker.settings_for(settings.BROKER_URL),
 )
 app.conf.beat_schedule = {
@@ -76,6 +81,12 @@ def ring(task: str, operation_id: str, after_seconds: float) -> None:
 
 doorbell.connect(ring)
 _scheduled = frozenset(entry["task"] for entry in app.conf.beat_schedule.values())
+
+
+@task_prerun.connect
+@task_postrun.connect
+def _keep_what_is_good(**_: object) -> None:
+    close_old_connections()
 
 
 @task_success.connect
