@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each bad-agent notices due simulate bench test-browser clean
+.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each bad-agent notices due simulate storm bench test-browser clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -64,6 +64,9 @@ due: $(TO_TEST)  ## refunds of unknown outcome (DUE=10000, SEED=), all due at on
 simulate: $(TO_TEST)  ## the engine in the weather of many seeds (SCHEDULES=, SEED=): calls lost, late, doubled, senders killed
 	@$(IN_VENV) -m tests.simulation; \
 	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
+
+storm: $(TO_TEST)  ## refunds (OPERATIONS=, SEED=) while processes are killed (KILLS=), commits cut and the database crashes
+	@$(IN_VENV) -m tests.storm
 
 bench: $(TO_TEST)  ## what a refund costs, and whether it costs the same among many (SIZE=, ROUNDS=, OPS=); BREAK=
 	@$(IN_VENV) -m tests.bench

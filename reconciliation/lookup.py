@@ -13,11 +13,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
-from django.utils import timezone
 
 from reconciliation import budget
 from reconciliation.matching import Finding, Verdict, match
 from refunds.dispatch import expected_of
+from refunds.ledger import database_now
 from refunds.ledger.sending import pause
 from refunds.models import Attempt, Evidence, Operation, ProviderRefund
 from refunds.providers import registry
@@ -57,7 +57,7 @@ def take_number(operation_id: UUID) -> int | None:
 
 def ask(operation: Operation, no: int) -> Looked:
     """Ask the provider about one operation and store the finding."""
-    started_at = timezone.now()
+    started_at = database_now()
     account = registry.account(operation.provider_account)
     attempts = list(Attempt.objects.filter(operation=operation).order_by("no"))
     listing = _read(operation, account, attempts)

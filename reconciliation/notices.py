@@ -26,7 +26,7 @@ from refunds import doorbell
 from refunds.dispatch import expected_of
 from refunds.domain import states
 from refunds.domain.contract import ProviderContract
-from refunds.ledger import Locked, lock
+from refunds.ledger import Locked, database_now, lock
 from refunds.models import Attempt, Evidence, Operation
 from refunds.providers import registry
 
@@ -186,7 +186,7 @@ def _prove(notice: Notice, operation_id: UUID) -> str:
     """Decide by what was told, where nobody can be asked; the fence is a lookup's number."""
     no = take_number(operation_id)
     assert no is not None, "a matched operation stays"
-    started_at = timezone.now()
+    started_at = database_now()
     with transaction.atomic():
         locked = lock(operation_id)
         fresh = Notice.objects.select_for_update().get(pk=notice.pk)

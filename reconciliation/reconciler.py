@@ -42,6 +42,7 @@ from refunds.ledger import (
     Locked,
     accepted_now,
     bump,
+    database_now,
     held_to,
     hold_again,
     lock,
@@ -100,7 +101,7 @@ def conclude(operation_id: UUID, looked: Looked) -> str:
             contract=contract,
             words=words,
             limits=settings.LIMITS,
-            now=timezone.now(),
+            now=database_now(),
             looked_at=looked.started_at,
             accepted=accepted,
         )

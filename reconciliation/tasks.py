@@ -23,6 +23,7 @@ from reconciliation import (
     verifiers,
 )
 from reconciliation.monitors import run as standing_questions
+from refunds.ledger import database_now
 
 
 @shared_task
@@ -44,12 +45,12 @@ def sweep_notices() -> int:
 
 @shared_task
 def sweep_due() -> int:
-    return sweep.ring_for_due(timezone.now())
+    return sweep.ring_for_due(database_now())
 
 
 @shared_task
 def end_leases() -> int:
-    return sweep.end_leases(timezone.now())
+    return sweep.end_leases(database_now())
 
 
 @shared_task
@@ -64,7 +65,7 @@ def probe_accounts() -> list[str]:
 
 @shared_task
 def sweep_accounts() -> list[str]:
-    return account_sweep.ring_for_due(timezone.now())
+    return account_sweep.ring_for_due(database_now())
 
 
 @shared_task

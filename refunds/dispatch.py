@@ -20,7 +20,7 @@ from refunds import policies, witness
 from refunds.domain import states
 from refunds.domain.errors import ClaimRefused
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer
-from refunds.ledger import Claim, claim, held_to, lapse, record_answer, resubmit
+from refunds.ledger import Claim, claim, database_now, held_to, lapse, record_answer, resubmit
 from refunds.ledger.sending import pause
 from refunds.models import Operation, Quarantine, SendingStop
 from refunds.providers import http, registry
@@ -222,6 +222,6 @@ def ready(batch_max: int) -> list[str]:
     ):
         return []
     due = Operation.objects.filter(
-        state=states.AUTHORIZED, due_at__lte=timezone.now(), halted=False
+        state=states.AUTHORIZED, due_at__lte=database_now(), halted=False
     ).order_by("due_at", "pk")
     return [str(pk) for pk in due.values_list("pk", flat=True)[:batch_max]]

@@ -2,6 +2,7 @@
 
 from refunds.ledger.answer import Recorded, record_answer
 from refunds.ledger.claim import Claim, claim
+from refunds.ledger.clock import database_now
 from refunds.ledger.door import (
     DISPATCHER,
     POLICY,
@@ -36,6 +37,7 @@ __all__ = [
     "book",
     "bump",
     "claim",
+    "database_now",
     "dead_of_waiting",
     "decided_under",
     "expire",

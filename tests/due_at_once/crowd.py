@@ -64,8 +64,8 @@ def drawn(seed: int, count: int) -> list[Wish]:
 
 def fill(here: Installation, wishes: list[Wish]) -> None:
     """Make all of it, while neither the beat nor the worker that finds out runs."""
-    _tell_provider(here, wishes)
-    _feed(here, wishes)
+    tell_provider(here, wishes)
+    feed(here, wishes)
     _take_over(here, [each for each in wishes if not each.ours])
     ours = [each for each in wishes if each.ours]
     for made, fault in ((True, "drop_after_commit"), (False, "drop_before_commit")):
@@ -83,7 +83,8 @@ def all_due_now(database: str) -> int:
         ).rowcount
 
 
-def _tell_provider(here: Installation, wishes: list[Wish]) -> None:
+def tell_provider(here: Installation, wishes: list[Wish]) -> None:
+    """The payments of all of them, and the refunds that another system made, into the book."""
     at = (datetime.now(UTC) - timedelta(days=1)).isoformat()
     for start in range(0, len(wishes), _TELLING):
         some = wishes[start : start + _TELLING]
@@ -114,7 +115,8 @@ def _tell_provider(here: Installation, wishes: list[Wish]) -> None:
         here.provider.control("POST", "/history", told)
 
 
-def _feed(here: Installation, wishes: list[Wish]) -> None:
+def feed(here: Installation, wishes: list[Wish]) -> None:
+    """Their orders, as the shop's own file has them."""
     at = (datetime.now(UTC) - timedelta(days=9)).isoformat()
     rows = [
         [each.order, 1, "USD", f"cus_{each.order}", each.payment, each.account]

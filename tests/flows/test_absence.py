@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
+import time_machine
 from django.conf import settings
 from django.utils import timezone
 
@@ -59,6 +60,20 @@ def test_a_lookup_that_started_before_the_quiet_period_ended_proves_nothing_howe
     assert len(provider.refunds("plain-nokeys")) == 1
     assert looked_up(operation) == ["Settle"]
     assert operation.state == states.SUCCEEDED
+
+
+@pytest.mark.parametrize("ahead_seconds", [300, -300])
+def test_a_worker_whose_clock_is_wrong_believes_an_absence_neither_earlier_nor_later(
+    provider: SandboxProcess, cast: Cast, ahead_seconds: int
+) -> None:
+    """Its attempts were stamped by the database, and so is the lookup (rule 15)."""
+    operation = sent_with(provider, cast, "land_late", "plain-nokeys", seconds=1.5)
+    with time_machine.travel(datetime.now(UTC) + timedelta(seconds=ahead_seconds), tick=True):
+        assert looked_up(operation) == ["LookUpAgain"]  # truthfully absent, and still to land
+        time_passes(provider, quiet_seconds() + 1)
+        assert looked_up(operation) == ["Settle"]
+    assert operation.state == states.SUCCEEDED
+    assert len(provider.refunds("plain-nokeys")) == 1
 
 
 def _nearly_over(operation: Operation) -> None:

@@ -60,12 +60,13 @@ class Installation:
         accounts_file: str = "",
         settings: dict[str, str] | None = None,
         lookup_workers: int = 1,
+        limits: dict[str, Any] | None = None,
     ) -> None:
         """`broken` names one guard that its workers run without (see `broken.py`);
         `policy_changes` replaces lines of policy.toml; `web_module` holds the `application`.
 
         `accounts_file` is what AFTERSEND_PROVIDERS names, `{sandbox}` standing for the provider's
-        address; `settings` are further variables of the environment.
+        address; `settings` are further variables of the environment, `limits` further delays.
         """
         self.run_dir = Path(tempfile.mkdtemp(prefix="walk-"))
         self.address = f"http://127.0.0.1:{_free_port()}"
@@ -79,6 +80,7 @@ class Installation:
         self._web_module = web_module
         self._accounts_file, self._settings = accounts_file, settings or {}
         self._lookup_workers = lookup_workers
+        self._limits = LIMITS | (limits or {})
         home = embedded.home_for(ROOT, self.run_dir, "demo")
         self._database, self._bell = embedded.servers_for(home, "demo")
         self.database = self._database.url(DATABASE)
@@ -194,6 +196,17 @@ class Installation:
         program.wait_for_words(_ready(program.name))
 
     def _start_programs(self) -> None:
+        for name, command in self._commands().items():
+            level = [] if name == "web" else ["--loglevel", "INFO"]
+            log = self.run_dir / f"{name}.log"
+            program = Program(name, [sys.executable, *command, *level], self.environment, log)
+            program.start()
+            self.programs[name] = program
+        for name, program in self.programs.items():
+            program.wait_for_words(_ready(name))
+
+    def _commands(self) -> dict[str, list[str]]:
+        """What each program is started with, by its name."""
         port = self.address.rpartition(":")[2]
         celery = ["-m", self._broken_module, self._broken] if self._broken else ["-m", "celery"]
         worker = [*celery, "-A", "config.celery", "worker", "--without-gossip", "--without-mingle"]
@@ -207,14 +220,7 @@ class Installation:
             beside = commands["worker-lookups"].copy()
             beside[beside.index("look@%h")] = f"look{number}@%h"
             commands[f"worker-lookups-{number}"] = beside
-        for name, command in commands.items():
-            level = [] if name == "web" else ["--loglevel", "INFO"]
-            log = self.run_dir / f"{name}.log"
-            program = Program(name, [sys.executable, *command, *level], self.environment, log)
-            program.start()
-            self.programs[name] = program
-        for name, program in self.programs.items():
-            program.wait_for_words(_ready(name))
+        return commands
 
     def _environment(self) -> dict[str, str]:
         """Nothing of the caller's own settings: this installation is one by itself."""
@@ -237,7 +243,7 @@ class Installation:
                 "AFTERSEND_PORT": self.address.rpartition(":")[2],
                 "AFTERSEND_SANDBOX_URL": self.provider.base_url,
                 "AFTERSEND_POLICY_FILE": str(self.run_dir / "policy.toml"),
-                "AFTERSEND_LIMITS": json.dumps(LIMITS),
+                "AFTERSEND_LIMITS": json.dumps(self._limits),
                 "DATABASE_URL": self.database,
                 "CELERY_BROKER_URL": self._bell.url(),
                 "CACHE_URL": self._bell.cache_url(),

@@ -1,0 +1,62 @@
+"""`make storm`: hundreds of refunds while processes are killed and answers get lost, for real.
+
+Real web, workers, beat, broker, PostgreSQL and provider, at least 20 refunds in flight. Agents and
+leads go on as people do: what was not heard is said again. At the end all faults stop, the rest is
+awaited, and an auditor that imports nothing of ours counts in the provider's book and in the
+database.
+
+OPERATIONS (300), KILLS (100), SEED (1), JSON=1 for a last line for machines, BREAK= for a guard
+that is switched off. Ends with 0 when all is well, 1 otherwise, 2 for unusable input, 3 when a
+switched-off guard was not noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from tests.storm.storm import Asked, storm
+from tests.storm.telling import tell
+
+OPERATIONS_MIN, OPERATIONS_MAX = 40, 100_000
+# BREAK -> the count in which the auditor must find it.
+FOUND_AS = {
+    "lease-requeue": "duplicates",
+    "new-key": "duplicates",
+    "refused-on-500": "false_ends",
+    "release-on-timeout": "money",
+    "double": "duplicates",
+    "lost": "lost",
+    "missing-event": "missing_events",
+}
+
+
+def main() -> int:
+    given = {
+        name: os.environ.get(name) or usual
+        for name, usual in (("OPERATIONS", "300"), ("KILLS", "100"), ("SEED", "1"))
+    }
+    broken = os.environ.get("BREAK", "")
+    whole = all(each.isascii() and each.isdecimal() for each in given.values())
+    if not whole or not OPERATIONS_MIN <= int(given["OPERATIONS"]) <= OPERATIONS_MAX:
+        print(f"OPERATIONS ({OPERATIONS_MIN} or more), KILLS and SEED are whole numbers.")
+        return 2
+    if broken not in ("", *FOUND_AS):
+        print(f"BREAK is one of: {', '.join(FOUND_AS)}.")
+        return 2
+    operations, kills, seed = (int(each) for each in given.values())
+    asked = Asked(operations=operations, kills=kills, seed=seed, broken=broken)
+    return tell(
+        asked,
+        storm(asked),
+        found_as=FOUND_AS.get(broken, ""),
+        as_json=bool(os.environ.get("JSON")),
+    )
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("Stopped; nothing of it is left running.")
+        sys.exit(130)
