@@ -65,7 +65,7 @@ def probe_accounts() -> list[str]:
 
 @shared_task
 def sweep_accounts() -> list[str]:
-    return account_sweep.ring_for_due(database_now())
+    return account_sweep.ring_for_due(timezone.now())
 
 
 @shared_task

@@ -36,7 +36,7 @@ _ON_CREATE = {
     "rate_429": 0.02,
     "reset_before": 0.02,
 }
-_ON_LIST = {"lookup_503": 0.05}
+_ON_LIST = {"lookup_503": 0.03}
 # Nobody can find out there: each lost answer is work for a person.
 _ON_CREATE_BLIND = {"drop_after_commit": 0.1}
 _SLOW_SHARE, _SLOW_SECONDS = 0.7, 0.9

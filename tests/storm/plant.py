@@ -18,7 +18,7 @@ from typing import Any
 from celery.worker.request import Request
 from django.db import connection
 
-from reconciliation import inbox, reconciler
+from reconciliation import budget, inbox, reconciler
 from refunds import approvals, dispatch, intake
 from refunds.domain.contract import ProviderContract
 from refunds.domain.outcome import RawAnswer
@@ -29,6 +29,7 @@ from tests.storm.points import ORDERS_VARIABLE, take
 # Longer than the send deadline.
 DELAY_SECONDS = 2.5
 PATIENCE_SECONDS = 120
+TRUST_AGAIN_SECONDS, TRIAL_SECONDS = 60, 5
 _orders = Path(os.environ.get(ORDERS_VARIABLE, "/nowhere"))
 _posting = threading.local()
 # httpcore's own events, and the point that each is.
@@ -71,10 +72,12 @@ def change_contracts(change: Callable[[ProviderContract], dict[str, Any]]) -> No
 
 
 def be_patient() -> None:
-    """Call people later than a provider in a box would: here it is the machine that is slow.
+    """Call people later than a provider in a box would, and trust a provider again sooner.
 
-    When an absence is believed and a key lives stays as the contracts have it.
+    When an absence is believed and how long a key lives stays as the contracts have it.
     """
+    setattr(budget, "_WINDOW_SECONDS", TRUST_AGAIN_SECONDS)  # noqa: B010
+    setattr(budget, "_TRIAL_SECONDS", TRIAL_SECONDS)  # noqa: B010
     change_contracts(lambda _: {"escalation_grace_seconds": PATIENCE_SECONDS})
 
 
