@@ -21,7 +21,7 @@ from tests.storm.program import CALM, CLOCKS_VARIABLE
 from tests.walkthrough.installation import DATABASE, Installation
 from tests.walkthrough.programs import wait_until
 
-SENDERS_EACH = 12
+SENDERS_EACH = 10
 SENDERS = ("worker-money", "worker-money-other")
 # Delays only, on top of the walkthrough's: no rule is shortened away.
 LIMITS: dict[str, Any] = {

@@ -18,6 +18,7 @@ from typing import Any
 
 CLOCKS_VARIABLE = "STORM_CLOCKS"
 CALM = "calm"
+CHILD_SECONDS_MAX = 60
 _OFF_SECONDS = (0, 0, 300, -300)
 
 
@@ -39,6 +40,10 @@ def main() -> None:
     plant(acks="money" in sys.argv)
     from celery.__main__ import main as celery
 
+    from config.celery import app
+
+    # A machine that is busy with all this starts a child slowly, and is no fault.
+    app.conf.worker_proc_alive_timeout = CHILD_SECONDS_MAX
     celery()
 
 
