@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each bad-agent notices due simulate storm bench test-browser clean
+.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each bad-agent notices due simulate model storm bench test-browser clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -44,6 +44,10 @@ walkthrough: $(TO_TEST)  ## a support afternoon with lost answers and killed wor
 
 model-check: $(TO_TEST)  ## decide against its restatement, every situation; ATTEMPTS=2 or 3
 	@$(IN_VENV) -m tests.model.check
+
+model: $(TO_TEST)  ## the protocol itself, every state; each rule left out must hurt. REPLAY=1: out of the engine
+	@$(IN_VENV) -m tests.model.protocol; \
+	  ended=$$?; if [ -n "$(REPLAY)" ]; then $(IN_VENV) -m config.embedded stop test; fi; exit $$ended
 
 mutants: $(TO_TEST)  ## change what decides, one line at a time, and see the tests notice; EVERY=n for a sample
 	@$(IN_VENV) -m tests.mutants

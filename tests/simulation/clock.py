@@ -74,9 +74,9 @@ class Clock:
         self._traveller = self._after.enter_context(travel)
         time.monotonic = lambda: self._monotonic() + self.seconds
         self._after.callback(setattr, time, "monotonic", self._monotonic)
-        connection_created.connect(self._met, weak=False)
-        self._after.callback(connection_created.disconnect, self._met)
-        self._met()
+        connection_created.connect(self.shows_here, weak=False)
+        self._after.callback(connection_created.disconnect, self.shows_here)
+        self.shows_here()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -87,9 +87,9 @@ class Clock:
     def move(self, seconds: float) -> None:
         self.seconds += seconds
         self._traveller.shift(seconds)
-        self._met()
+        self.shows_here()
 
-    def _met(self, **_: Any) -> None:
+    def shows_here(self, **_: Any) -> None:
         """A connection reads the moved clock from its first statement on."""
         with connection.cursor() as cursor:
             cursor.execute(_PATH)

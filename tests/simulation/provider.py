@@ -72,7 +72,8 @@ class SandboxHere(SandboxProcess):
     def __init__(self, book: Path) -> None:
         super().__init__(book)
         self._book_here = Book(book)
-        self.door = _Asked(Provider(self._book_here))
+        self._provider = Provider(self._book_here)
+        self.door = _Asked(self._provider)
         self._control = httpx.Client(
             base_url="http://127.0.0.1/_control",
             headers={"X-Control-Token": CONTROL_TOKEN},
@@ -82,6 +83,12 @@ class SandboxHere(SandboxProcess):
     @override
     def start(self, port: int = 0) -> None:
         raise AssertionError("it answers as soon as it is made")
+
+    @override
+    def reset(self) -> None:
+        """As the command does; there is no listener here that may have been closed."""
+        self._provider.holds.abandon()
+        self._book_here.reset()
 
     @override
     def stop(self) -> None:
