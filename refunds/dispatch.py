@@ -42,7 +42,7 @@ def send(operation_id: str) -> str:
     no longer applies), or the event that the answer caused. Raises CommitUnknown when the claim
     was not confirmed: nothing was sent then.
     """
-    operation = Operation.objects.select_related("order", "payment").filter(pk=operation_id).first()
+    operation = Operation.objects.select_related("payment").filter(pk=operation_id).first()
     if operation is None or operation.state != states.AUTHORIZED:
         return "gone"
     account = registry.accounts().get(operation.provider_account)
@@ -62,7 +62,7 @@ def resend(operation_id: str) -> str:
     Returns `gone` (not unknown any more), `waiting` (some condition does not hold now; the next
     lookup asks again), or the event that the answer caused. Raises CommitUnknown as `send` does.
     """
-    operation = Operation.objects.select_related("order", "payment").filter(pk=operation_id).first()
+    operation = Operation.objects.select_related("payment").filter(pk=operation_id).first()
     if operation is None or operation.state != states.UNKNOWN:
         return "gone"
     account = registry.accounts().get(operation.provider_account)

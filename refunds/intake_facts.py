@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
 from refunds import policies
 from refunds.domain import states
@@ -54,12 +54,17 @@ def gather(
     counted = Operation.objects.filter(created_at__gte=since, currency=request.currency).exclude(
         state__in=_NOTHING_MOVED
     )
-    mine = counted.filter(pk__in=_calls_of(caller, since))
-    mine_minor = _sum(mine)
+    mine = counted.filter(pk__in=_calls_of(caller, since)).aggregate(
+        minor=Sum("amount_minor", default=0), on_order=Count("pk", filter=Q(order=order))
+    )
     of_customer = (
         counted.filter(order__customer_ref=order.customer_ref)
         if order.customer_ref
         else counted.filter(order=order)
+    ).aggregate(
+        minor=Sum("amount_minor", default=0),
+        of_payment_minor=Sum("amount_minor", filter=Q(order=order, payment=payment), default=0),
+        equal=Count("pk", filter=Q(amount_minor=request.amount_minor)),
     )
     return ProposalFacts(
         amount_minor=request.amount_minor,
@@ -83,12 +88,12 @@ def gather(
         uncertain_on_order=Operation.objects.filter(
             order=order, state__in=states.UNCERTAIN
         ).count(),
-        equal_for_customer_count=of_customer.filter(amount_minor=request.amount_minor).count(),
-        agent_day_minor=mine_minor if caller.agent else 0,
-        agent_order_count=mine.filter(order=order).count() if caller.agent else 0,
-        payment_sum_minor=_sum(counted.filter(order=order, payment=payment)) + request.amount_minor,
-        customer_sum_minor=_sum(of_customer) + request.amount_minor,
-        proposer_sum_minor=mine_minor + request.amount_minor,
+        equal_for_customer_count=of_customer["equal"],
+        agent_day_minor=mine["minor"] if caller.agent else 0,
+        agent_order_count=mine["on_order"] if caller.agent else 0,
+        payment_sum_minor=of_customer["of_payment_minor"] + request.amount_minor,
+        customer_sum_minor=of_customer["minor"] + request.amount_minor,
+        proposer_sum_minor=mine["minor"] + request.amount_minor,
         machine_can_settle=machine_can_settle,
     )
 
@@ -97,7 +102,3 @@ def _calls_of(caller: Caller, since: datetime) -> QuerySet[Proposal, Any]:
     return Proposal.objects.filter(
         agent=caller.agent, person=caller.person, created=True, at__gte=since
     ).values("operation_id")
-
-
-def _sum(operations: QuerySet[Operation]) -> int:
-    return operations.aggregate(total=Sum("amount_minor"))["total"] or 0
