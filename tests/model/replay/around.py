@@ -17,9 +17,13 @@ from tests.model.replay.senders import Senders
 from tests.model.replay.stage import ACCOUNT
 from tests.model.replay.wire import WAITS
 
-_BAD_GATEWAY = (502, b"<html>bad gateway</html>")
-_HOPS_429 = (429, b"slow down")
-_UNLISTED_429 = (429, b'{"error": {"code": "duplicate_request", "message": "wait"}}')
+_BAD_GATEWAY = (502, "text/html", b"<html>bad gateway</html>")
+_HOPS_429 = (429, "application/json", b'{"message": "slow down"}')
+_UNLISTED_429 = (
+    429,
+    "application/json",
+    b'{"error": {"code": "duplicate_request", "message": "wait"}}',
+)
 
 
 class Around(Senders):
@@ -120,5 +124,5 @@ class Around(Senders):
         return forget_the_claim(self.operation.pk)
 
 
-def _response(status: int, content: bytes) -> httpx.Response:
-    return httpx.Response(status, stream=httpx.ByteStream(content))
+def _response(status: int, kind: str, content: bytes) -> httpx.Response:
+    return httpx.Response(status, headers={"Content-Type": kind}, stream=httpx.ByteStream(content))
