@@ -96,18 +96,17 @@ def others_explained(
 
     `besides_found`: one ambiguous attempt is the one that made the refund we found.
     """
-    allowance = 1 if besides_found else 0
-    for each in view.attempts:
-        if each.settled_by_evidence or each.outcome in ("not_sent", "turned_away", "refused"):
-            continue
-        if each.outcome in _PAYS and not besides_found:
-            return False
-        if _same_by_key(view, contract, limits, now):
-            continue
-        if allowance == 0:
-            return False
-        allowance -= 1
-    return True
+    doubtful = [
+        each
+        for each in view.attempts
+        if not each.settled_by_evidence
+        and each.outcome not in ("not_sent", "turned_away", "refused")
+    ]
+    if besides_found and len(doubtful) <= 1:
+        return True
+    if not besides_found and any(each.outcome in _PAYS for each in doubtful):
+        return False
+    return all(_same_by_key(each, view, contract, limits, now) for each in doubtful)
 
 
 def shows_all_there_is(
@@ -125,16 +124,26 @@ def shows_all_there_is(
     return looked_at > quiet
 
 
-def _same_by_key(view: View, contract: ProviderContract, limits: Limits, now: datetime) -> bool:
-    """Whether the key makes another attempt the same refund, answer and all (rule 35)."""
+def _same_by_key(
+    attempt: AttemptView, view: View, contract: ProviderContract, limits: Limits, now: datetime
+) -> bool:
+    """Whether the key makes this attempt the same refund as the others, answer and all (rule 35).
+
+    Where the key has an end, what was asked was answered before it, and whatever of this attempt is
+    still on its way lands before it: a copy that came later would be a refund of its own.
+    """
     if not contract.rejections_stored:
         return False
     if contract.keys == "forever":
         return True
-    window = contract.key_window.seconds
-    if contract.keys != "window" or window is None:
+    window, flight = contract.key_window.seconds, contract.flight_max.seconds
+    if contract.keys != "window" or window is None or flight is None:
         return False
-    return now <= _first(view) + timedelta(seconds=window - limits.skew_seconds)
+    idle = 0 if attempt.stop_proof_at is not None else contract.idle_close.seconds
+    if idle is None:
+        return False
+    lands = (attempt.stop_proof_at or attempt.send_deadline) + timedelta(seconds=idle + flight)
+    return max(now, lands) <= _first(view) + timedelta(seconds=window - limits.skew_seconds)
 
 
 def may_resend(

@@ -45,11 +45,15 @@ WITH seen AS (
     coalesce(bool_and(coalesce(t.outcome IN ('not_sent', 'turned_away', 'refused'), false)
                       OR t.settled_by_evidence IS NOT NULL
                       OR (coalesce(t.outcome, 'unanswered') = 'unanswered'
-                          AND coalesce(clock_timestamp() <= (
-                            SELECT min(f.recorded_at) FROM attempt f WHERE f.operation_id = %(id)s)
-                            + %(keys_explain_seconds)s * interval '1 second', false))), true)
+                          AND coalesce(clock_timestamp() <= k.ends AND k.ends >=
+                            coalesce(t.stop_proof_at,
+                                     t.send_deadline + %(idle)s * interval '1 second')
+                            + %(flight)s * interval '1 second', false))), true)
       AS explained
-  FROM attempt t WHERE t.operation_id = %(id)s AND t.no <> %(no)s
+  FROM attempt t CROSS JOIN (
+    SELECT min(f.recorded_at) + %(keys_explain)s * interval '1 second' AS ends
+    FROM attempt f WHERE f.operation_id = %(id)s) k
+  WHERE t.operation_id = %(id)s AND t.no <> %(no)s
 ), verdict AS (
   SELECT h.*, CASE
       WHEN %(outcome)s IN ('confirmed', 'accepted') THEN %(outcome)s
@@ -167,19 +171,24 @@ class Recorded:
     version: int | None
 
 
-def keys_explain_seconds(contract: ProviderContract, skew_seconds: int) -> int | None:
-    """How long after the first record another attempt is the same refund by its key (rule 35).
+_NEVER_ENDS = 10**9
 
-    None unless the contract stores rejections under the key: then a refusal says nothing of
-    another attempt.
+
+def keys_explain(contract: ProviderContract, skew_seconds: int) -> dict[str, int | None]:
+    """How long after the first record another attempt is the same refund by its key (rule 35):
+    what was asked is answered by then, and what is still on its way has landed; seconds.
+
+    `keys_explain` is None where a refusal says nothing of another attempt: the contract does not
+    store rejections under the key, or nobody knows how long a copy may fly.
     """
+    flight, idle = contract.flight_max.seconds, contract.idle_close.seconds
     if not contract.rejections_stored:
-        return None
+        return {"keys_explain": None, "flight": flight, "idle": idle}
     if contract.keys == "forever":
-        return 10**9
-    if contract.keys == "window" and contract.key_window.seconds is not None:
-        return contract.key_window.seconds - skew_seconds
-    return None
+        return {"keys_explain": _NEVER_ENDS, "flight": 0, "idle": 0}
+    window = contract.key_window.seconds if contract.keys == "window" else None
+    ends = None if window is None else window - skew_seconds
+    return {"keys_explain": ends, "flight": flight, "idle": idle}
 
 
 def record_answer(
@@ -219,7 +228,6 @@ def record_answer(
         "pending_reason": "needs_customer"
         if record and record.provider_status == "requires_action"
         else "provider_working",
-        "keys_explain_seconds": keys_explain_seconds(contract, limits.skew_seconds),
         "backoff": limits.backoff(claim.no),
         "look_after": contract.lookup_schedule[0],
         "account": account,
@@ -229,7 +237,7 @@ def record_answer(
         "probe": limits.probe_after_seconds,
         "because": answer.because[:300],
         "actor": worker,
-    }
+    } | keys_explain(contract, limits.skew_seconds)
     locks = "r, p, o" if answer.outcome is Outcome.REFUSED else "p, o"
     try:
         with connection.cursor() as cursor:

@@ -155,6 +155,20 @@ def test_rule_35_the_key_explains_another_attempt_only_where_refusals_are_stored
     assert held(operation) == ((0, "released") if event == "refused" else (7900, "held"))
 
 
+@pytest.mark.parametrize(
+    ("seconds", "event"), [(590, "refused"), (600, "unanswered"), (None, "unanswered")]
+)
+def test_rule_35_a_copy_that_may_land_when_the_key_has_ended_is_no_part_of_the_refusal(
+    provider: SandboxProcess, cast: Cast, seconds: int | None, event: str
+) -> None:
+    """The key lives for 600 s from the first record; the copy flies from its sender's stop on."""
+    operation = ready(provider, cast)
+    provider.fault("drop_before_commit")
+    assert dispatch.send(str(operation.pk)) == "unanswered"
+    flies = WINDOW.with_changes(flight_max=Fact(seconds, "documented", "this test"))
+    assert refused_beside_an_ambiguous_one(operation, flies) == event
+
+
 def test_rule_35_a_refusal_that_was_not_stored_lets_the_first_attempt_pay_afterwards(
     provider: SandboxProcess, cast: Cast
 ) -> None:

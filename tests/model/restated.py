@@ -128,7 +128,7 @@ def _no_for_good(s: Situation) -> Verdict:
     if s.state not in UNCERTAIN:
         return Verdict("case", "contradiction")
     in_doubt = [each for each in s.tries if not _harmless(each)]
-    if len(in_doubt) <= 1 or _one_refund_by_key(s):
+    if len(in_doubt) <= 1 or all(_one_refund_by_key(s, each) for each in in_doubt):
         return Verdict("settle", "found_failed")
     end = quiet_end(s)
     if s.whole_list and end is not None and s.looked > end and not s.quarantine:
@@ -146,7 +146,7 @@ def _nothing_is_shown(s: Situation) -> Verdict:
     if refused and s.state in ("unknown", "authorized"):
         in_doubt = [each for each in s.tries if not _harmless(each)]
         pays = any(each.outcome in ("confirmed", "accepted") for each in in_doubt)
-        if not pays and (not in_doubt or _one_refund_by_key(s)):
+        if not pays and all(_one_refund_by_key(s, each) for each in in_doubt):
             return Verdict("settle", "found_failed")
         if proof and s.state == "unknown":
             return proof._replace(what="found_failed")
@@ -262,15 +262,24 @@ def first_recorded(s: Situation) -> int:
     return min(each.recorded for each in s.tries)
 
 
-def _one_refund_by_key(s: Situation) -> bool:
-    """Every attempt gets the one stored answer, so that a refusal speaks for all (rule 35)."""
-    if not s.promise.keeps_refusals:
+def _one_refund_by_key(s: Situation, each: Try) -> bool:
+    """This attempt gets the one stored answer, so that a refusal speaks for it (rule 35): it has
+    landed, or will, before the key ends."""
+    promise = s.promise
+    if not promise.keeps_refusals or promise.keys not in ("forever", "window"):
         return False
-    if s.promise.keys == "forever":
+    if promise.keys == "forever":
         return True
-    if s.promise.keys != "window" or s.promise.window is None:
+    if promise.window is None or promise.flight is None:
         return False
-    return s.now + SKEW <= first_recorded(s) + s.promise.window
+    if each.stopped is not None:
+        last_write = each.stopped
+    elif promise.idle is not None:
+        last_write = each.deadline + promise.idle
+    else:
+        return False
+    ends = first_recorded(s) + promise.window - SKEW
+    return s.now <= ends and last_write + promise.flight <= ends
 
 
 def landing(s: Situation) -> int | None:

@@ -36,7 +36,7 @@ def test_without_one_of_the_rules_something_goes_wrong(run: Run) -> None:
 
 def test_every_trace_has_a_name_of_its_own_and_names_guards_that_exist() -> None:
     names = [name for name, _ in replays()]
-    assert len(names) == len(set(names)) == 216
+    assert len(names) == len(set(names)) == 217
     assert set(edits_of_traces()) <= {each.breaks for each in edits()}
 
 
