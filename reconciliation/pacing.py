@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from reconciliation import budget
 from refunds.domain import states
+from refunds.ledger import database_now
 from refunds.models import Operation
 from refunds.providers import registry
 
@@ -27,7 +27,7 @@ def must_wait(operation: Operation) -> bool:
     at = budget.pace_now(account.name, account.contract)
     if budget.take(account.name, at):
         return False
-    soon = timezone.now() + timedelta(seconds=at.interval_seconds * at.burst)
+    soon = database_now() + timedelta(seconds=at.interval_seconds * at.burst)
     clock(operation.pk).update(due_at=jittered(soon))
     return True
 
@@ -42,7 +42,7 @@ def clock(operation_id: UUID) -> QuerySet[Operation]:
 
 def jittered(at: datetime) -> datetime:
     """Up to a tenth later or earlier, so that many that became due together do not stay so."""
-    ahead = (at - timezone.now()).total_seconds()
+    ahead = (at - database_now()).total_seconds()
     spread = random.uniform(-0.1, 0.1)  # noqa: S311 - spreading load, not a secret
     return at + timedelta(seconds=ahead * spread)
 

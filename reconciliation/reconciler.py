@@ -10,7 +10,6 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
-from django.utils import timezone
 
 from reconciliation import late_truth
 from reconciliation.booking import Booked, book_found, book_surplus
@@ -172,16 +171,16 @@ def _settle(locked: Locked, decision: Settle, looked: Looked) -> None:
     if event in ("found_failed", "proved_not_executed"):
         release(locked, by=RECONCILER)
     elif event == "proved_absent":
-        sets["due_at"] = timezone.now()
+        sets["due_at"] = database_now()
     elif event == "found_pending":
-        sets["due_at"] = timezone.now() + timedelta(seconds=5)
+        sets["due_at"] = database_now() + timedelta(seconds=5)
         needs_customer = record is not None and record.provider_status == "requires_action"
         sets["pending_reason"] = "needs_customer" if needs_customer else "provider_working"
     elif event in _CONTRADICTS:
         if event == "ruling_contradicted" and record is not None:
             late_truth.take_out_ruled(locked, record)
         hold_again(locked, by=RECONCILER)
-        sets["due_at"] = timezone.now() + timedelta(
+        sets["due_at"] = database_now() + timedelta(
             seconds=settings.LIMITS.lookup_with_case_seconds
         )
     detail: dict[str, object] = {
@@ -239,13 +238,13 @@ def _applied(operation: Operation, looked: Looked, due_at: datetime | None) -> N
 def _due_at_rest(operation: Operation) -> datetime | None:
     """What falls due next where nothing is to be found out: its send, or the end of its wait."""
     if operation.state == states.AUTHORIZED:
-        return operation.not_before or timezone.now()
+        return operation.not_before or database_now()
     return operation.expires_at if operation.state == states.AWAITING_APPROVAL else None
 
 
 def _slow_look(operation: Operation) -> datetime:
     contract = registry.account(operation.provider_account).contract
-    return next_look(view_of(operation, contract), contract, settings.LIMITS, timezone.now())
+    return next_look(view_of(operation, contract), contract, settings.LIMITS, database_now())
 
 
 def _count_failure(operation_id: UUID) -> None:
@@ -257,7 +256,7 @@ def _count_failure(operation_id: UUID) -> None:
             open_case(locked, "poison", "Looking it up fails every time; see the log.")
             # Not by the contract: the account may be what is missing.
             slow = timedelta(seconds=settings.LIMITS.lookup_with_case_seconds)
-            clock(operation_id).update(due_at=timezone.now() + slow)
+            clock(operation_id).update(due_at=database_now() + slow)
 
 
 def end_leases(now: datetime, *, batch_max: int) -> int:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from reconciliation.models import Case
 from refunds import dispatch
 from refunds.domain import states
-from refunds.ledger import sending
+from refunds.ledger import database_now, sending
 from refunds.models import Approval, Attempt, Evidence, Operation, Payment, Reservation
 from tests.cast import Cast
 from tests.clocks import time_passes
@@ -70,6 +70,8 @@ def test_a_worker_whose_clock_is_wrong_believes_an_absence_neither_earlier_nor_l
     operation = sent_with(provider, cast, "land_late", "plain-nokeys", seconds=1.5)
     with time_machine.travel(datetime.now(UTC) + timedelta(seconds=ahead_seconds), tick=True):
         assert looked_up(operation) == ["LookUpAgain"]  # truthfully absent, and still to land
+        assert operation.due_at is not None
+        assert abs(operation.due_at - database_now()) < timedelta(seconds=60)
         time_passes(provider, quiet_seconds() + 1)
         assert looked_up(operation) == ["Settle"]
     assert operation.state == states.SUCCEEDED

@@ -6,8 +6,7 @@ import random
 from dataclasses import dataclass
 
 CAPTURED_MINOR = 12900
-# Up to this the policy of the storm authorises by itself; above it, a lead does.
-BY_POLICY_MINOR = 4000
+AMOUNT_MINOR_MAX = 5000
 SIBLINGS_SHARE = 0.1
 
 # Where a lost answer is always settled by proof: none of it may be left to a person.
@@ -44,7 +43,7 @@ _SLOW_SHARE, _SLOW_SECONDS = 0.7, 0.9
 
 @dataclass(frozen=True)
 class Wish:
-    """One refund that somebody wants. `by_policy`: no person is asked for it."""
+    """One refund that somebody wants."""
 
     number: int
     order: str
@@ -52,28 +51,24 @@ class Wish:
     amount_minor: int
 
     @property
-    def by_policy(self) -> bool:
-        return self.amount_minor <= BY_POLICY_MINOR
-
-    @property
     def customer(self) -> str:
         return f"cus_{self.order}"
 
 
 def drawn(seed: int, count: int) -> list[Wish]:
-    """So many refunds; some are the second one of the same order, and a person's to allow."""
+    """So many refunds; some are the second one of the same order."""
     draw = random.Random(seed)
     wishes: list[Wish] = []
     for number in range(count):
         before = wishes[-1] if wishes else None
         is_second = before is not None and before.order == f"storm-{before.number}"
         if before is not None and is_second and draw.random() < SIBLINGS_SHARE:
-            amount_minor = draw.randrange(BY_POLICY_MINOR + 1, 5000)
+            amount_minor = draw.randrange(100, AMOUNT_MINOR_MAX)
             if amount_minor != before.amount_minor:
                 wishes.append(Wish(number, before.order, before.account, amount_minor))
                 continue
         group = MAYBE_A_PERSON if draw.random() < _PERSON_SHARE else SETTLED_BY_PROOF
-        amount_minor = draw.randrange(100, 2 * BY_POLICY_MINOR)
+        amount_minor = draw.randrange(100, AMOUNT_MINOR_MAX)
         wishes.append(Wish(number, f"storm-{number}", draw.choice(group), amount_minor))
     return wishes
 

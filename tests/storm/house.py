@@ -15,7 +15,6 @@ from urllib.parse import quote
 from config.embedded.postgres import SOCKET_NAME
 from tests.bad_agent.__main__ import POLICY_CHANGES
 from tests.storm.carrier import Carrier
-from tests.storm.drawn import BY_POLICY_MINOR
 from tests.storm.points import ORDERS_VARIABLE, lay_out
 from tests.storm.program import CALM, CLOCKS_VARIABLE
 from tests.walkthrough.installation import DATABASE, Installation
@@ -31,7 +30,6 @@ LIMITS: dict[str, Any] = {
     "account_sweep_seconds": 30,
 }
 POLICY = POLICY_CHANGES | {
-    "tier0_max_minor = 0 ": f"tier0_max_minor = {BY_POLICY_MINOR} ",
     "approvals_per_person_hour_max = 60\n": "approvals_per_person_hour_max = 60000\n",
 }
 

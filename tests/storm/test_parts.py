@@ -33,10 +33,7 @@ def test_the_same_seed_draws_the_same_storm_and_another_one_another() -> None:
 def test_a_storm_has_refunds_of_every_kind_and_orders_with_two() -> None:
     wishes = drawn(1, 300)
     assert {each.account for each in wishes} >= set(SETTLED_BY_PROOF)
-    assert {each.by_policy for each in wishes} == {True, False}
-    assert len({each.order for each in wishes}) < 300
-    shared = [each for each in wishes if each.order != f"storm-{each.number}"]
-    assert not any(each.by_policy for each in shared)  # policy forgives no other refund's move
+    assert 200 < len({each.order for each in wishes}) < 300
 
 
 def test_every_point_is_struck_five_times_and_every_disaster_happens() -> None:
