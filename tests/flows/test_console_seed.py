@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,19 @@ from refunds import dispatch
 from refunds.credentials import authenticate
 from refunds.domain import states
 from refunds.domain.rejection import REJECTION_CODES
-from refunds.models import Approval, Event, Evidence, Operation, Order, OrderMove, Payment, Person
+from refunds.models import (
+    Agent,
+    Approval,
+    Event,
+    Evidence,
+    Operation,
+    Order,
+    OrderMove,
+    Payment,
+    Person,
+)
 from review.demo import scenarios, wishes
+from review.demo.past.fortnight import Fortnight
 from tests.audit_book import audit, is_clean
 from tests.flows.console import text
 from tests.provider_process import CONTROL_TOKEN, ROOT, SandboxProcess
@@ -148,6 +159,24 @@ def test_every_state_people_and_cases_are_there_and_the_book_agrees(
     counts = _audited(provider, settings)
     assert is_clean(counts), counts["found"]
     assert counts["operations"] == Operation.objects.count()
+
+
+def test_everything_is_told_at_whatever_hour_the_demo_starts(
+    provider: SandboxProcess, run_dir: Path
+) -> None:
+    _seed()
+    people = {each.username: each for each in Person.objects.all()}
+    agents = {each.name: each for each in Agent.objects.all()}
+    for hours in range(0, 14 * 24, 61):
+        now = datetime(2026, 11, 23, tzinfo=UTC) + timedelta(hours=hours, minutes=hours % 60)
+        rows = Fortnight(now, people, agents).played()
+        given = {each.approver.username for past in rows.operations for _, each in past.approvals}
+        assert given == {"ada", "ben", "cleo", "fay"}
+        assert {past.row.tier for past in rows.operations} == {1, 2, 3}
+        said_no = {each.detail["code"] for each in rows.events if each.event == "rejected"}
+        assert said_no == {"amount_wrong", "not_owed", "proof_missing", "order_wrong"}
+        found = {each.facts["verdict"] for each in rows.evidence if each.kind == "lookup"}
+        assert found >= {"match", "absent", "cannot_tell", "differs"}
 
 
 def test_the_fortnight_lies_in_the_fourteen_days_before_the_start_and_mostly_in_office_hours(

@@ -107,12 +107,14 @@ _SMALL_MAX: Final = {"USD": 9000, "EUR": 9000, "GBP": 4500, "JPY": 14000, "KWD":
 
 @dataclass(frozen=True, slots=True)
 class _Page:
+    number: int
     at: datetime
     chapter: Chapter
 
 
 class Fortnight:
-    """Plays every chapter on one desk. The same `now` and people give the same rows."""
+    """Plays every chapter on one desk. The same `now` and people give the same rows; another `now`
+    gives the same stories at other hours."""
 
     def __init__(self, now: datetime, people: dict[str, Person], agents: dict[str, Agent]) -> None:
         self._now = now
@@ -122,10 +124,10 @@ class Fortnight:
 
     def played(self) -> Rows:
         """Everything that happened, ready to be written."""
+        chapters = [chapter for chapter in CHAPTERS for _ in range(chapter.count)]
         pages = [
-            _Page(self._instant(chapter.hours_ago), chapter)
-            for chapter in CHAPTERS
-            for _ in range(chapter.count)
+            _Page(number, self._instant(number, chapter.hours_ago), chapter)
+            for number, chapter in enumerate(chapters)
         ]
         for page in sorted(pages, key=lambda each: each.at):
             self._tell(page)
@@ -135,9 +137,9 @@ class Fortnight:
             sold.order.facts_as_of = self._now - age
         return self._desk.rows
 
-    def _instant(self, hours_ago: tuple[float, float]) -> datetime:
+    def _instant(self, number: int, hours_ago: tuple[float, float]) -> datetime:
         """Mostly in office hours, sometimes at night; an odd microsecond makes it its own."""
-        chance = self._desk.chance
+        chance = random.Random(f"{SEED}:when:{number}")  # noqa: S311 - a story, not a secret
         at = self._now
         for _ in range(12):
             at = self._now - timedelta(hours=chance.uniform(*hours_ago))
@@ -148,6 +150,8 @@ class Fortnight:
 
     def _tell(self, page: _Page) -> None:
         chapter, chance = page.chapter, self._desk.chance
+        # What becomes of a wish is its own: whatever the hour is at which the demo starts.
+        chance.seed(f"{SEED}:{page.number}")
         account = chance.choice(chapter.accounts)
         choices = _CURRENCIES[account]
         big = chapter.size != "small" or chapter.obstacle == "above_agent_limit"
@@ -157,7 +161,7 @@ class Fortnight:
             account=account,
             currency=chance.choice(choices),
             big=big,
-            fresh=chapter.open is not None or bool(chapter.obstacle),
+            fresh=chapter.open is not None or bool(chapter.obstacle) or chapter.size != "small",
             captured_days_ago=212 if chapter.obstacle == "old" else None,
         )
         sold = self._market.order_for(wanted, page.at)
