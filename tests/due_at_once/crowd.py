@@ -75,11 +75,12 @@ def fill(here: Installation, wishes: list[Wish]) -> None:
         here.provider.clear_faults()
 
 
-def all_due_now(database: str) -> int:
-    """Set the next look of every unknown refund to this instant; how many there are."""
+def due_in(database: str, seconds: float) -> int:
+    """Set the next look of every unknown refund to one instant from now on; how many there are."""
     with psycopg.connect(database) as connection:
         return connection.execute(
-            "UPDATE operation SET due_at = now() WHERE state = 'unknown'"
+            "UPDATE operation SET due_at = now() + %s * interval '1 s' WHERE state = 'unknown'",
+            [seconds],
         ).rowcount
 
 
