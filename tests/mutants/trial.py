@@ -20,7 +20,7 @@ TESTS = (
     *("tests/unit/test_decide.py", "tests/unit/test_decide_waiting.py"),
     *("tests/unit/test_afterwards.py", "tests/unit/test_proof.py", "tests/unit/test_contract.py"),
     *("tests/unit/test_matching.py", "tests/unit/test_lateness.py", "tests/unit/test_outcome.py"),
-    *("tests/unit/test_values.py", "tests/model"),
+    *("tests/unit/test_values.py", "tests/model/test_decide_restated.py"),
 )
 # What is tried is pure, and so are its tests: no Django, no database, no fixtures of the house.
 _OPTIONS = (
