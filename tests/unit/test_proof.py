@@ -19,7 +19,7 @@ from reconciliation.proof import (
     shows_all_there_is,
 )
 from refunds.domain import states
-from refunds.domain.contract import ProviderContract
+from refunds.domain.contract import Fact, ProviderContract
 from tests.unit.deciding import ABSENT, LIMITS, MAIN, NO_KEYS, at, attempt, view
 
 LATE = 900.0  # long after everything that was sent would show
@@ -100,6 +100,35 @@ def test_only_a_key_that_lives_and_keeps_refusals_makes_another_attempt_the_same
 ) -> None:
     seen = view(states.UNKNOWN, attempt(1, "refused"), attempt(2))
     found = others_explained(seen, contract, LIMITS, at(now), besides_found=False)
+    assert found is explained
+
+
+@pytest.mark.parametrize(
+    ("stopped", "idle", "flight", "explained"),
+    [
+        (100.0, None, 495, True),
+        (100.0, None, 496, False),
+        (400.0, 1, 195, True),
+        (400.0, 1, 196, False),
+        (None, 10, 483, True),
+        (None, 10, 484, False),
+        (None, None, 1, False),
+        (100.0, 1, None, False),
+    ],
+)
+def test_a_refusal_speaks_for_no_copy_that_lands_when_the_key_has_ended(
+    stopped: float | None, idle: int | None, flight: int | None, explained: bool
+) -> None:
+    """The key lives until 595 s, skew and all; a copy leaves until its sender stopped, or until
+    its deadline and the silence that its connection survives."""
+    sent = attempt(
+        2, None, send_deadline=at(102), stop_proof_at=None if stopped is None else at(stopped)
+    )
+    contract = MAIN.with_changes(
+        flight_max=Fact(flight, "documented", "here"), idle_close=Fact(idle, "documented", "here")
+    )
+    seen = view(states.UNKNOWN, attempt(1, "refused"), sent)
+    found = others_explained(seen, contract, LIMITS, at(500), besides_found=False)
     assert found is explained
 
 
