@@ -53,7 +53,8 @@ mutants: $(TO_TEST)  ## change what decides, one line at a time, and see the tes
 	@$(IN_VENV) -m tests.mutants
 
 red: $(TO_TEST)  ## break guard after guard and see the tests notice
-	@$(IN_VENV) -m tests.red
+	@$(IN_VENV) -m tests.red; \
+	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
 
 bad-agent: $(TO_TEST)  ## ten thousand hostile calls (CALLS=, SEED=) against the refunds that were really wanted
 	@$(IN_VENV) -m tests.bad_agent

@@ -15,7 +15,7 @@ import tempfile
 import time
 import tomllib
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -118,6 +118,14 @@ def lanes() -> Iterator[list[Lane]]:
         try:
             yield made
         finally:
+            for lane in made:  # what its tests started below its own folder
+                subprocess.run(
+                    [sys.executable, "-m", "config.embedded", "stop", "test"],
+                    cwd=lane.tree,
+                    env=lane.environment,
+                    check=True,
+                    capture_output=True,
+                )
             with psycopg.connect(where["DATABASE_URL"], autocommit=True) as connection:
                 for lane in made:
                     name = urlsplit(lane.environment["DATABASE_URL"]).path.removeprefix("/")
@@ -179,15 +187,43 @@ def trouble(edit: Edit) -> str:
     return "" if count == 1 else f"`find` occurs {count} times in {edit.file}"
 
 
+@contextmanager
+def without(lane: Lane, *off: Edit) -> Iterator[None]:
+    """The lane's tree with these edits made, until the block ends."""
+    whole = {each.file: (lane.tree / each.file).read_text() for each in off}
+    try:
+        for each in off:
+            path = lane.tree / each.file
+            path.write_text(path.read_text().replace(each.find, each.replace))
+        yield
+    finally:
+        for file, text in whole.items():
+            (lane.tree / file).write_text(text)
+
+
+def on_lanes[Item, Result](
+    made: list[Lane], trial: Callable[[Item, Lane], Result], items: Iterable[Item]
+) -> list[Result]:
+    """Each item's trial on a lane that is free, as many at once as there are lanes; in order."""
+    free: SimpleQueue[Lane] = SimpleQueue()
+    for lane in made:
+        free.put(lane)
+
+    def tried(item: Item) -> Result:
+        lane = free.get()
+        try:
+            return trial(item, lane)
+        finally:
+            free.put(lane)
+
+    with ThreadPoolExecutor(len(made)) as pool:
+        return list(pool.map(tried, items))
+
+
 def verdict(edit: Edit, lane: Lane) -> tuple[str, str]:
     """`red`, `green` or `error`, with what pytest said where it is not red."""
-    path = lane.tree / edit.file
-    whole = path.read_text()
-    path.write_text(whole.replace(edit.find, edit.replace))
-    try:
+    with without(lane, edit):
         found, said = outcomes(lane, edit.tests, fresh=edit.file in OF_THE_DATABASE)
-    finally:
-        path.write_text(whole)
     if len(found) != len(edit.tests) or "error" in found.values():
         return "error", said
     if "passed" in found.values():
@@ -195,14 +231,10 @@ def verdict(edit: Edit, lane: Lane) -> tuple[str, str]:
     return "red", ""
 
 
-def tried(edit: Edit, free: SimpleQueue[Lane]) -> tuple[Edit, str]:
-    """One edit on a lane that is free, with its line of output."""
-    lane = free.get()
+def tried(edit: Edit, lane: Lane) -> tuple[Edit, str]:
+    """One edit, with its line of output."""
     began = time.monotonic()
-    try:
-        word, said = verdict(edit, lane)
-    finally:
-        free.put(lane)
+    word, said = verdict(edit, lane)
     print(f"{word:5} {edit.name} ({time.monotonic() - began:.1f} s)", flush=True)
     if said:
         print(said, flush=True)
@@ -232,11 +264,7 @@ def main(rules: list[int]) -> int:
         with lanes() as made:
             errors = [f"unedited: {name}" for name in unedited(chosen, made)]
             if not errors:
-                free: SimpleQueue[Lane] = SimpleQueue()
-                for lane in made:
-                    free.put(lane)
-                with ThreadPoolExecutor(LANES) as pool:
-                    results = list(pool.map(lambda edit: tried(edit, free), chosen))
+                results = on_lanes(made, tried, chosen)
     print(*errors, sep="\n", end="\n" if errors else "")
     errors += [edit.name for edit, word in results if word == "error"]
     green = [edit.name for edit, word in results if word == "green"]

@@ -11,13 +11,13 @@ import asyncio
 import json
 import os
 import random
-import sys
 import time
 from collections import Counter
 from typing import Any
 
 import httpx
 
+from tests import ended
 from tests.audit_book import FAULTS, audit
 from tests.bad_agent.calls import Armoury, Call, any_call, first, hasty, same_call
 from tests.bad_agent.hammer import CONNECTIONS, Hammer, Heard
@@ -256,8 +256,4 @@ def _tell(
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        print("Stopped; nothing of it is left running.")
-        sys.exit(130)
+    ended.run(main)

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from typing import Any
 
+from tests import ended
 from tests.bench import machine, report, server
 from tests.bench.engine import Engine, Hand
 from tests.bench.figures import Figure, failed, line
@@ -188,8 +188,4 @@ def _tell(found: dict[str, Any], seconds: float) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        print("Stopped; nothing of it is left running.")
-        sys.exit(130)
+    ended.run(main)

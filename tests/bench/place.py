@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,16 +17,15 @@ import psycopg
 from psycopg import sql
 
 from config import embedded
-from config.embedded.places import forget_files
 from config.supervision.guardian import MARK_VARIABLE
 from tests.bench.ground import Ground
+from tests.guarded import Guarded
 from tests.provider_process import ROOT
 from tests.walkthrough.programs import Program
 
 # What the migrations make, and people; every measured database begins as a copy of it.
 PATTERN = "pattern"
 _BELLS = {PATTERN: 0, "small": 2, "large": 3}  # 1 is the cache
-GUARDIAN_SECONDS_MAX = 15
 STOP_SECONDS = 10
 
 
@@ -53,7 +51,7 @@ class Place:
         self.provider_url = ""
 
     def __enter__(self) -> Self:
-        self._launch_guardian()
+        self._guarded = Guarded(self._token, self.run_dir, self.database, self.bell)
         try:
             self.database.ensure(PATTERN)
             self._as_measured()
@@ -139,29 +137,7 @@ class Place:
         self.provider_url = self._provider.stdout.readline().strip()
         assert self.provider_url.startswith("http://"), "the provider did not start"
 
-    def _launch_guardian(self) -> None:
-        """Ends what we leave behind when somebody kills us."""
-        servers = [
-            *(str(self.database.cluster / "postmaster.pid"), str(self.database.cluster)),
-            *(str(self.bell.pid_file), str(self.bell.socket)),
-        ]
-        self._guardian = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "config.supervision.guardian"),
-                *(self._token, str(self.run_dir), *servers),
-            ],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-        )
-
     def _end(self) -> None:
         if self._provider is not None:
             ended(self._provider)
-        self.bell.stop()
-        self.database.stop()
-        assert self._guardian.stdin is not None
-        self._guardian.stdin.close()
-        self._guardian.wait(GUARDIAN_SECONDS_MAX)
-        forget_files(ROOT, self.run_dir)
-        shutil.rmtree(self.run_dir, ignore_errors=True)
+        self._guarded.end()

@@ -18,10 +18,10 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 import time
 from typing import Any
 
+from tests import ended
 from tests.audit_book import FAULTS, audit, is_clean
 from tests.bad_agent.__main__ import POLICY_CHANGES
 from tests.due_at_once.afternoon import Afternoon
@@ -137,8 +137,4 @@ def _counts(counts: dict[str, Any]) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        print("Stopped; nothing of it is left running.")
-        sys.exit(130)
+    ended.run(main)

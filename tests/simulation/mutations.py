@@ -12,12 +12,10 @@ import json
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from queue import SimpleQueue
 from typing import Any
 
-from tests.red import Edit, Lane, edits, lanes, trouble
+from tests.red import Edit, Lane, edits, lanes, on_lanes, trouble, without
 
 _SECONDS_MAX = 900
 
@@ -74,19 +72,11 @@ class Noticed:
         return f"red   {name}: seed {self.seed}: {self.words[:110]} ({self.seconds:.0f} s)"
 
 
-def _tried(switch: Switch, known: dict[str, Edit], free: SimpleQueue[Lane]) -> Noticed:
-    lane = free.get()
+def _tried(of: tuple[Switch, list[Edit]], lane: Lane) -> Noticed:
+    switch, off = of
     began = time.monotonic()
-    whole = {known[name].file: (lane.tree / known[name].file).read_text() for name in switch.off}
-    try:
-        for name in switch.off:
-            edit, path = known[name], lane.tree / known[name].file
-            path.write_text(path.read_text().replace(edit.find, edit.replace))
+    with without(lane, *off):
         said = _simulated(lane)
-    finally:
-        for file, text in whole.items():
-            (lane.tree / file).write_text(text)
-        free.put(lane)
     found = Noticed(
         switch=switch,
         seed=said["failing_seeds"][0] if said["failing_seeds"] else None,
@@ -125,11 +115,9 @@ def main() -> int:
         print("These do not fit red.toml:", *wrong, sep="\n  ")
         return 2
     with lanes() as made:
-        free: SimpleQueue[Lane] = SimpleQueue()
-        for lane in made:
-            free.put(lane)
-        with ThreadPoolExecutor(len(made)) as pool:
-            found = [*pool.map(lambda switch: _tried(switch, known, free), SWITCHES)]
+        found = on_lanes(
+            made, _tried, [(each, [known[name] for name in each.off]) for each in SWITCHES]
+        )
     green = [each for each in found if each.seed is None]
     unexplained = [" + ".join(each.switch.off) for each in green if not each.switch.behind]
     told = {"red": len(found) - len(green), "green": len(green), "unnoticed": unexplained}

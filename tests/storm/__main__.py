@@ -13,8 +13,8 @@ switched-off guard was not noticed.
 from __future__ import annotations
 
 import os
-import sys
 
+from tests import ended
 from tests.storm.storm import Asked, storm
 from tests.storm.telling import tell
 
@@ -55,8 +55,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        print("Stopped; nothing of it is left running.")
-        sys.exit(130)
+    ended.run(main)

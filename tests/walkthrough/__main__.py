@@ -25,6 +25,7 @@ from typing import Any
 
 import httpx
 
+from tests import ended
 from tests.audit_book import FAULTS, audit, is_clean
 from tests.walkthrough import bringing, finding, queues, signing, steps, telling
 from tests.walkthrough.installation import Installation
@@ -199,8 +200,4 @@ def _tell(counts: dict[str, Any], broken: str, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        print("Stopped; nothing of it is left running.")
-        sys.exit(130)
+    ended.run(lambda: main(sys.argv[1:]))

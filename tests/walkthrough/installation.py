@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,14 +17,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from config import embedded
-from config.embedded.places import forget_files
 from config.supervision.guardian import MARK_VARIABLE
 from tests.backup import Backup
+from tests.guarded import Guarded
 from tests.provider_process import ROOT, SandboxProcess
 from tests.walkthrough.programs import Killed, NotReady, Program
 
 DATABASE = "aftersend"
-GUARDIAN_SECONDS_MAX = 15
 # Delays only; no rule is shortened away.
 LIMITS: dict[str, Any] = {
     "send_delay_seconds": 0,
@@ -125,7 +123,7 @@ class Installation:
             yield
 
     def __enter__(self) -> Self:
-        self._launch_guardian()
+        self._guarded = Guarded(self._token, self.run_dir, self._database, self._bell)
         try:
             with ThreadPoolExecutor(3) as at_once:
                 started: list[Future[Any]] = [
@@ -262,35 +260,13 @@ class Installation:
             text = text.replace(usual, here)
         (self.run_dir / "policy.toml").write_text(text)
 
-    def _launch_guardian(self) -> None:
-        """Ends what we leave behind when somebody kills us."""
-        servers = [
-            *(str(self._database.cluster / "postmaster.pid"), str(self._database.cluster)),
-            *(str(self._bell.pid_file), str(self._bell.socket)),
-        ]
-        self._guardian = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "config.supervision.guardian"),
-                *(self._token, str(self.run_dir), *servers),
-            ],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-        )
-
     def _end(self) -> None:
         for program in self.programs.values():
             program.ask_to_stop()
         for program in self.programs.values():
             program.end()
         self.provider.stop()
-        self._bell.stop()
-        self._database.stop()
-        assert self._guardian.stdin is not None
-        self._guardian.stdin.close()
-        self._guardian.wait(GUARDIAN_SECONDS_MAX)
-        forget_files(ROOT, self.run_dir)
-        shutil.rmtree(self.run_dir, ignore_errors=True)
+        self._guarded.end()
 
 
 def _ready(name: str) -> str:

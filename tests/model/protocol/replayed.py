@@ -9,24 +9,16 @@ from __future__ import annotations
 
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
-from queue import SimpleQueue
 
 from tests.model.replay.traces import edits_of_traces, replay_of
-from tests.red import Edit, Lane, edits, lanes, outcomes, trouble
+from tests.red import Edit, Lane, edits, lanes, on_lanes, outcomes, trouble, without
 
 
-def _tried(edit: Edit, names: list[str], free: SimpleQueue[Lane]) -> tuple[Edit, dict[str, bool]]:
+def _tried(of: tuple[Edit, list[str]], lane: Lane) -> tuple[Edit, dict[str, bool]]:
     """Which of these traces end badly without this guard."""
-    lane = free.get()
-    path = lane.tree / edit.file
-    whole = path.read_text()
-    path.write_text(whole.replace(edit.find, edit.replace))
-    try:
+    edit, names = of
+    with without(lane, edit):
         found, said = outcomes(lane, tuple(replay_of(name) for name in names))
-    finally:
-        path.write_text(whole)
-        free.put(lane)
     bad = {
         name
         for test, word in found.items()
@@ -53,11 +45,7 @@ def main() -> int:
         print("These do not fit red.toml:", *wrong, sep="\n  ")
         return 2
     with lanes() as made:
-        free: SimpleQueue[Lane] = SimpleQueue()
-        for lane in made:
-            free.put(lane)
-        with ThreadPoolExecutor(len(made)) as pool:
-            found = [*pool.map(lambda each: _tried(known[each[0]], each[1], free), wanted.items())]
+        found = on_lanes(made, _tried, [(known[name], traces) for name, traces in wanted.items()])
     green = [edit.breaks for edit, traces in found if not any(traces.values())]
     red = sum(any(traces.values()) for _, traces in found)
     shown = sum(sum(traces.values()) for _, traces in found)

@@ -108,6 +108,14 @@ class Crew:
             self.named[name] = idle[0]
         return self.named[name]
 
+    def dies(self, name: str) -> object:
+        """Whoever stands under this name is gone from there; nothing where nobody does."""
+        worker = self.named.get(name)
+        if worker is None or not worker.stands:
+            return None
+        worker.go_on(Killed())
+        return "dead"
+
     def standing(self) -> list[Worker]:
         return [each for each in self._all if each.stands]
 

@@ -23,7 +23,6 @@ from tests.model.replay.wire import LOOKS, READS_ON, READY, WAITS, Wire
 from tests.notices.telling import as_shown, plain_body, tell
 from tests.simulation.clock import Clock
 from tests.simulation.provider import SandboxHere
-from tests.simulation.wire import Killed
 from tests.simulation.witnesses import Witness
 
 _ENDS = {"succeeded": {"succeeded"}, "failed": {"failed", "returned"}}
@@ -55,7 +54,7 @@ class NoticePlayer:
                 r"(n\d) comes": self._comes,
                 r"(n\d) is read": self._is_read,
                 r"what (n\d) read is stored": self._stored,
-                r"(n\d)'s reader dies": self._dies,
+                r"(n\d)'s reader dies": self.crew.dies,
                 r"our own answer is recorded": self._recorded,
             }
         )
@@ -148,13 +147,6 @@ class NoticePlayer:
             worker.found = READS_ON
             worker.go_on(page)
         return worker.said
-
-    def _dies(self, name: str) -> object:
-        worker = self.crew.named.get(name)
-        if worker is None or not worker.stands:
-            return None
-        worker.go_on(Killed())
-        return "dead"
 
     def _recorded(self) -> object:
         sender = self.crew.named["sender"]

@@ -51,7 +51,7 @@ class OrderPlayer(OrderActs):
                 r"([ABC]) is refused": self._refused,
                 r"([ABC])'s answer is recorded": self._recorded,
                 r"([ABC])'s answer is lost": self._answer_lost,
-                r"([ABC])'s sender dies with the answer": self._dies,
+                r"([ABC])'s sender dies with the answer": self.crew.dies,
                 r"([ABC]) is looked up": self._looked_up,
                 r"two people say what ([ABC]) paid": self._ruled,
                 r"([ABC]) is proposed at (\d) instead": self._proposed_at,

@@ -25,7 +25,6 @@ from tests.model.replay.traces import OrderTrace, Trace
 from tests.model.replay.wire import BEGINS, READY, WAITS, Wire
 from tests.simulation.clock import Clock
 from tests.simulation.provider import SandboxHere
-from tests.simulation.wire import Killed
 from tests.simulation.witnesses import Witness
 
 UNIT_MINOR = 1000
@@ -171,13 +170,6 @@ class OrderActs:
         worker = self.crew.named[name]
         worker.go_on(httpx.ReadTimeout("silence"))
         return worker.said
-
-    def _dies(self, name: str) -> object:
-        worker = self.crew.named.get(name)
-        if worker is None or not worker.stands:
-            return None
-        worker.go_on(Killed())
-        return "dead"
 
     def _looked_up(self, name: str) -> object:
         self.clock.move(TICK_SECONDS)

@@ -49,7 +49,7 @@ class Player(Around):
                 r"(w\d) hears": self._hears,
                 r"(w\d) gives up": self._gives_up,
                 r"(w\d) reports": self._reports,
-                r"(w\d) dies": self._dies,
+                r"(w\d) dies": self.crew.dies,
                 r"(w\d) asks": self._asks,
                 r"(w\d) sees": self._sees,
                 r"(w\d) decides, .*": self._decides,

@@ -26,7 +26,6 @@ from tests.model.replay.traces import Trace
 from tests.model.replay.wire import BEGINS, CHECKED, LOOKS, READS_ON, READY, WAITS, Wire
 from tests.simulation.clock import Clock
 from tests.simulation.provider import SandboxHere
-from tests.simulation.wire import Killed
 from tests.simulation.witnesses import Witness
 
 ASKS = "asks"
@@ -137,13 +136,6 @@ class Senders:
             return None
         worker.go_on(worker.found["answer"] or httpx.ReadTimeout("silence"))
         return worker.stands or worker.said
-
-    def _dies(self, name: str) -> object:
-        worker = self.crew.named.get(name)
-        if worker is None or not worker.stands:
-            return None
-        worker.go_on(Killed())
-        return "dead"
 
     def _asks(self, name: str) -> object:
         reconciler.end_leases(timezone.now(), batch_max=20)
