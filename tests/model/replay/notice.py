@@ -17,7 +17,7 @@ from tests import build
 from tests.cast import Cast
 from tests.model.replay.crew import Crew, this_worker
 from tests.model.replay.script import Script
-from tests.model.replay.stage import ACCOUNT, TICK_SECONDS, configure, flight_seconds, installed
+from tests.model.replay.stage import ACCOUNT, TICK_SECONDS, flight_seconds, playing
 from tests.model.replay.traces import NoticeTrace
 from tests.model.replay.wire import LOOKS, READS_ON, READY, WAITS, Wire
 from tests.notices.telling import as_shown, plain_body, tell
@@ -61,18 +61,15 @@ class NoticePlayer:
 
     def play(self, book: Path) -> list[str]:
         del book  # asked through the provider's own door
-        configure(self.provider, self.frame)
-        self.provider.configure(ACCOUNT, settle_seconds=1_000_000)
-        with installed(self.frame, self.wire, self.clock, self.bells):
-            try:
-                self._begin()
-                for step in self.trace.steps:
-                    self._step(step)
-                self._rest()
-                return [*self.witness.wrong, *self.wrong]
-            finally:
-                self.crew.dismiss()
-                self.witness.close()
+        with playing(
+            self.frame, self.provider, self.wire, self.clock, self.bells, self.crew, self.witness
+        ):
+            self.provider.configure(ACCOUNT, settle_seconds=1_000_000)
+            self._begin()
+            for step in self.trace.steps:
+                self._step(step)
+            self._rest()
+            return [*self.witness.wrong, *self.wrong]
 
     def _begin(self) -> None:
         """Sent, and accepted: the provider works on it. Its first notice says so."""

@@ -20,7 +20,7 @@ from tests import build
 from tests.model.replay.order_acts import PAYMENT, OrderActs
 from tests.model.replay.pictures import picture, rows
 from tests.model.replay.script import Script
-from tests.model.replay.stage import ACCOUNT, TICK_SECONDS, configure, installed
+from tests.model.replay.stage import ACCOUNT, TICK_SECONDS, playing
 from tests.model.replay.wire import BEGINS
 
 _SUMS = """
@@ -65,18 +65,15 @@ class OrderPlayer(OrderActs):
 
     def play(self, book: Path) -> list[str]:
         del book  # asked through the provider's own door
-        configure(self.provider, self.frame)
-        with installed(self.frame, self.wire, self.clock, self.bells):
-            try:
-                self._begin()
-                for step in self.trace.steps:
-                    self._step(step)
-                self._rest()
-                self._judge_the_end()
-                return [*self.witness.wrong, *self.wrong]
-            finally:
-                self.crew.dismiss()
-                self.witness.close()
+        with playing(
+            self.frame, self.provider, self.wire, self.clock, self.bells, self.crew, self.witness
+        ):
+            self._begin()
+            for step in self.trace.steps:
+                self._step(step)
+            self._rest()
+            self._judge_the_end()
+            return [*self.witness.wrong, *self.wrong]
 
     def _begin(self) -> None:
         self.provider.payment(PAYMENT, self.captured_minor, account=ACCOUNT)

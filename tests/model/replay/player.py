@@ -22,7 +22,7 @@ from tests.model.replay.crew import Crew, Worker
 from tests.model.replay.eyes import UNDER_WAY, Eyes, Seen
 from tests.model.replay.script import Script
 from tests.model.replay.senders import ASKS
-from tests.model.replay.stage import ACCOUNT, TICK_SECONDS, configure, installed
+from tests.model.replay.stage import ACCOUNT, TICK_SECONDS, playing
 from tests.model.replay.traces import Trace
 from tests.model.replay.wire import BEGINS, CHECKED, LOOKS, READY, WAITS
 from tests.simulation.clock import Clock
@@ -70,13 +70,10 @@ class Player(Around):
         )
 
     def play(self, book: Path) -> list[str]:
-        configure(self.provider, self.trace)
-        with installed(self.trace, self.wire, self.clock, self.bells):
-            try:
-                return self._play(book)
-            finally:
-                self.crew.dismiss()
-                self.witness.close()
+        with playing(
+            self.trace, self.provider, self.wire, self.clock, self.bells, self.crew, self.witness
+        ):
+            return self._play(book)
 
     def _play(self, book: Path) -> list[str]:
         self._begin()

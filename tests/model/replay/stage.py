@@ -13,11 +13,12 @@ from django.conf import settings
 from refunds import doorbell
 from refunds.domain.contract import Fact, ProviderContract
 from refunds.providers import http, plain_contracts, registry
-from tests.model.replay.crew import this_worker
+from tests.model.replay.crew import Crew, this_worker
 from tests.model.replay.traces import Trace
 from tests.model.replay.wire import Wire
 from tests.simulation.clock import Clock
 from tests.simulation.provider import SandboxHere
+from tests.simulation.witnesses import Witness
 
 ACCOUNT = "plain-main"
 TICK_SECONDS = 100
@@ -124,3 +125,23 @@ def installed(
             settings.LIMITS = usual
             doorbell.connect(lambda task, named, after: None)
     registry.accounts.cache_clear()
+
+
+@contextlib.contextmanager
+def playing(
+    trace: Trace,
+    provider: SandboxHere,
+    wire: Wire,
+    clock: Clock,
+    bells: list[tuple[str, str]],
+    crew: Crew,
+    witness: Witness,
+) -> Iterator[None]:
+    """A trace is played in it; nobody stands anywhere afterwards."""
+    configure(provider, trace)
+    with installed(trace, wire, clock, bells):
+        try:
+            yield
+        finally:
+            crew.dismiss()
+            witness.close()
