@@ -191,6 +191,7 @@ def of_pause(account: str, kind: str) -> Iterator[Tell]:
         "credential": "it refused our credential; a person must set another",
         "no_credential": "no credential is set for it",
         "verifier": "its books contradict each other; a person must find the cause",
+        "duplicate": "it paid one refund twice; a person must find the cause",
         "person": "a person paused it",
     }.get(kind, kind)
     text = f"Sending to {account} is paused: {why}. Approved refunds wait."

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from reconciliation import late_truth
-from reconciliation.booking import Booked, book_found, book_surplus
+from reconciliation.booking import Booked, book_found
 from reconciliation.cases import close_by_evidence, open_case
 from reconciliation.decide import (
     Decision,
@@ -31,16 +31,15 @@ from reconciliation.lookup import INCONCLUSIVE, Looked, ask, take_number
 from reconciliation.matching import Finding, Verdict
 from reconciliation.pacing import clock, jittered, must_wait
 from reconciliation.pacing import due as due
+from reconciliation.paid_twice import count_surplus, is_news, stop_account
 from reconciliation.view import from_answers, view_of
 from reconciliation.withdrawing import withdraw_false
 from refunds import doorbell
 from refunds.domain import states
-from refunds.domain.outcome import RefundRecord
 from refunds.ledger import (
     RECONCILER,
     Locked,
     accepted_now,
-    bump,
     database_now,
     held_to,
     hold_again,
@@ -129,18 +128,23 @@ def _finding(operation: Operation, view: View, looked: Looked) -> Finding:
 def _apply(locked: Locked, decision: Decision, looked: Looked) -> None:
     operation = locked.operation
     match decision:
-        case Settle():
-            if decision.surplus:
-                open_case(locked, "duplicate", decision.because)
+        case Settle(because=because, surplus=surplus) if surplus:
+            news = is_news(locked)
+            open_case(locked, "duplicate", because)
             _settle(locked, decision, looked)
-            _count_surplus(locked, decision.surplus)
+            if count_surplus(locked, surplus) or news:
+                stop_account(locked, because)
+        case Settle():
+            _settle(locked, decision, looked)
         case Resend():
             # On the money queue, and by a statement that compares everything again.
             _applied(operation, looked, _slow_look(operation))
             doorbell.ring_resend(operation.pk)
         case OpenCase(reason, because, surplus):
+            news = reason == "duplicate" and is_news(locked)
             open_case(locked, reason, because)
-            _count_surplus(locked, surplus)
+            if count_surplus(locked, surplus) or news:
+                stop_account(locked, because)
             _applied(operation, looked, _slow_look(operation))
         case LookUpAgain(at, not_before):
             # Findings that conclude nothing do not raise the fence; they only move the clock.
@@ -213,20 +217,6 @@ def _cover(operation: Operation, evidence_id: int) -> None:
     Attempt.objects.filter(
         Q(outcome=None) | Q(outcome="unanswered"), operation=operation, settled_by_evidence=None
     ).update(settled_by_evidence=evidence_id)
-
-
-def _count_surplus(locked: Locked, surplus: tuple[RefundRecord, ...]) -> None:
-    """Further refunds of this operation left the payment too: they count, and move the order."""
-    for record in surplus:
-        if book_surplus(locked, record):
-            bump(
-                locked.order,
-                "external",
-                by=RECONCILER,
-                operation=locked.operation,
-                amount_minor=record.amount_minor,
-                detail={"ref": record.ref},
-            )
 
 
 def _applied(operation: Operation, looked: Looked, due_at: datetime | None) -> None:

@@ -7,18 +7,20 @@ from typing import Final
 from reconciliation.monitors import money
 from reconciliation.monitors.signal import DAY, Monitor
 
+DUPLICATES: Final = Monitor(
+    name="duplicates",
+    says="One operation was refunded more than once at the provider.",
+    warn=None,
+    page=0,
+    unit="payments",
+    why="rule 8: at most one refund per request; the account's sending was stopped",
+    act="Open the case, compare both refunds with the provider, and recover one of them. Find the"
+    " cause, and only then resume the account on Providers.",
+    read=money.duplicates,
+)
+
 MONEY: Final = (
-    Monitor(
-        name="duplicates",
-        says="One operation was refunded more than once at the provider.",
-        warn=None,
-        page=0,
-        unit="payments",
-        why="rule 8: at most one refund per request",
-        act="Open the case, compare both refunds with the provider, and recover one of them. Look"
-        " for a cause before anything else is sent to this account.",
-        read=money.duplicates,
-    ),
+    DUPLICATES,
     Monitor(
         name="paid_after_no",
         says="The provider shows a refund of ours that our books say did not happen.",

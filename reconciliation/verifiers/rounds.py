@@ -25,7 +25,7 @@ from reconciliation.monitors.signals_of_machinery import (
 )
 from reconciliation.verifiers import lookups, settled, tables
 from reconciliation.verifiers.finding import Finding, one_snapshot
-from refunds.ledger.sending import stop_for_verifier
+from refunds.ledger.sending import stop_for_cause
 
 log = structlog.get_logger(__name__)
 BATCH: Final = 500
@@ -169,4 +169,5 @@ def _stop_and_tell(
         for alarm in alarms.observe(verifier.signal, readings, now, asked=asked):
             for account in sorted({each.account for each in by_subject[alarm.subject]}):
                 reason = f"{alarm.subject.capitalize()}: {alarm.says}"
-                stop_for_verifier(account, reason=reason, by=f"verifier of the {verifier.name}")
+                by = f"verifier of the {verifier.name}"
+                stop_for_cause(account, kind="verifier", reason=reason, by=by)

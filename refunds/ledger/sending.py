@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from django.db import transaction
 from django.utils import timezone
@@ -26,15 +26,18 @@ def pause(account: str, *, kind: str, reason: str, by: str) -> bool:
     )
 
 
-def stop_for_verifier(account: str, *, reason: str, by: str) -> bool:
-    """Pause one account because its books contradict each other: kind `verifier`, ended by a
-    person. It takes the place of a pause that would end by itself; False beside any other."""
+def stop_for_cause(
+    account: str, *, kind: Literal["verifier", "duplicate"], reason: str, by: str
+) -> bool:
+    """Pause one account because its books contradict each other (`verifier`), or because it paid
+    one request twice (`duplicate`); a person ends it. It takes the place of a pause that would end
+    by itself; False beside any other."""
     ProviderAccount.objects.get_or_create(name=account)
     return bool(
         ProviderAccount.objects.filter(
             name=account, pause_kind__in=["", "outage", "no_credential"]
         ).update(
-            pause_kind="verifier",
+            pause_kind=kind,
             pause_reason=reason[:300],
             paused_at=timezone.now(),
             paused_by=by,

@@ -11,7 +11,8 @@ class ProviderAccount(models.Model):
 
     A pause is `outage` (ends by itself when a probe is answered), `no_credential` (ends when one
     is set), `credential` (the provider refused it: ends by a person), `verifier` (the books
-    contradict each other: ends by a person) or `person`.
+    contradict each other: ends by a person), `duplicate` (one request was paid twice: ends by a
+    person) or `person`.
     """
 
     name = models.CharField(max_length=64, primary_key=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -186,11 +187,12 @@ def test_what_a_person_has_seen_and_resumed_stops_nothing_again(
 
 def test_a_stop_takes_the_place_of_a_pause_that_ends_by_itself_and_of_no_other(cast: Cast) -> None:
     sending.pause("plain-main", kind="outage", reason="gone", by="dispatcher")
-    assert sending.stop_for_verifier("plain-main", reason="x", by="verifier of the tables")
+    stop = partial(sending.stop_for_cause, kind="verifier", reason="x", by="verifier of the tables")
+    assert stop("plain-main")
     assert not sending.end_pause("plain-main", kind="outage")
     assert _paused() == ("verifier", "x")
     sending.pause("plain-weak", kind="person", reason="maintenance", by="ines")
-    assert not sending.stop_for_verifier("plain-weak", reason="x", by="verifier of the tables")
+    assert not stop("plain-weak")
 
 
 def test_a_verifier_cannot_write(cast: Cast) -> None:
