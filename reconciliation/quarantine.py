@@ -3,13 +3,15 @@
 The database may have lost rows that permitted sends. So every uncertain operation is looked up,
 and every account's own list is read over the time that may be lost: a refund with our marker
 halts its operation and has it looked up, one that no row explains counts as made elsewhere.
+What was read before the last of those sends must have landed and be visible says nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from reconciliation import account_sweep
@@ -17,13 +19,16 @@ from reconciliation.models import Case
 from refunds import doorbell, witness
 from refunds.consent import roles_of
 from refunds.domain import states
+from refunds.domain.contract import as_accepted, quiet_until
 from refunds.domain.errors import Refusal
 from refunds.domain.roles import ADMIN, OPS_LEAD
-from refunds.ledger import sending
+from refunds.ledger import accepted_now, sending
 from refunds.models import Evidence, Operation, Payment, Person, ProviderAccount, Quarantine
 from refunds.providers import registry
 
 _BATCH_MAX = 200
+# Where a second request under the same key may be a second refund.
+_KEYS_THAT_GUARD_NOTHING = frozenset({"none", "weak"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +53,12 @@ def missing(quarantine: Quarantine) -> list[Missing]:
         unread = _unread(name, quarantine)
         if unread:
             found.append(Missing(account=name, says=unread))
-        elif not _listable(name) and name not in quarantine.by_hand:
+        why = _why_by_hand(name, quarantine)
+        if why and not unread and name not in quarantine.by_hand:
             since = f"{known_until(quarantine):%Y-%m-%d %H:%M:%S} UTC"
             says = (
-                f"{name} has no list that can be read here. Compare its refunds since {since} with"
-                " the provider's own dashboard, and say so."
+                f"{name} {why}. Compare its refunds since {since} with the provider's own"
+                " dashboard, and say so."
             )
             found.append(Missing(account=name, says=says, by_hand=True))
         count = _not_looked_up(name, quarantine).count()
@@ -76,17 +82,47 @@ def _listable(name: str) -> bool:
     return account is not None and account.contract.account_list != "none"
 
 
+def _landed(name: str, quarantine: Quarantine) -> datetime | None:
+    """When all that was permitted before it began has landed and shows; None if nobody knows.
+
+    A send that the database no longer knows may have written its last byte at its deadline.
+    """
+    account = registry.accounts().get(name)
+    if account is None:
+        return None
+    bounds, _ = as_accepted(account.contract, accepted_now(name), "absence")
+    limits = settings.LIMITS
+    last_write = quarantine.began_at + timedelta(seconds=limits.send_deadline_seconds)
+    return quiet_until(bounds, [(last_write, False)], limits.skew_seconds)
+
+
+def _why_by_hand(name: str, quarantine: Quarantine) -> str:
+    """Why no list can say what may be lost; empty where one can.
+
+    Where nobody knows how long a request flies, what is still on its way pays once under a key that
+    lives, and twice where no key is kept.
+    """
+    if not _listable(name):
+        return "has no list that can be read here"
+    unguarded = registry.accounts()[name].contract.keys in _KEYS_THAT_GUARD_NOTHING
+    if unguarded and _landed(name, quarantine) is None:
+        return "does not say how late a request may still land"
+    return ""
+
+
 def _unread(name: str, quarantine: Quarantine) -> str:
     """Why the account's list does not yet say what may be lost; empty where it does, or where
     there is no list."""
     if not _listable(name):
         return ""
     until = account_sweep.covered(name, known_until(quarantine))
-    if until is not None and until >= quarantine.began_at:
+    landed = _landed(name, quarantine)
+    if until is not None and until > (landed or quarantine.began_at):
         return ""
+    after = f"{landed:%H:%M:%S} UTC, when the last send has landed" if landed else "it began"
     return (
         f"The refunds of {name} since {known_until(quarantine):%Y-%m-%d %H:%M:%S} UTC were not"
-        " listed to the end after the quarantine began."
+        f" listed to the end after {after}."
     )
 
 
@@ -100,8 +136,9 @@ def _not_looked_up(name: str, quarantine: Quarantine) -> QuerySet[Operation]:
             ~Exists(Case.objects.filter(operation=OuterRef("pk"), closed_at=None))
         )
     told = Q(facts__complete=True) | Q(facts__verdict__in=["match", "differs", "duplicate"])
+    after = _landed(name, quarantine) or quarantine.began_at
     looked = Evidence.objects.filter(
-        told, operation=OuterRef("pk"), kind="lookup", started_at__gt=quarantine.began_at
+        told, operation=OuterRef("pk"), kind="lookup", started_at__gt=after
     )
     return uncertain.filter(~Exists(looked))
 

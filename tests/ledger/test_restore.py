@@ -18,6 +18,7 @@ from refunds.domain import states
 from refunds.domain.errors import CommitUnknown, Refusal
 from refunds.models import Operation, Payment, Quarantine
 from tests import build
+from tests.bugs.history import let_pass
 from tests.cast import Cast
 from tests.ledger import restored
 from tests.ledger.rows import held_equals_reservations, poll
@@ -27,6 +28,8 @@ from tests.provider_process import SandboxProcess
 pytestmark = pytest.mark.django_db(transaction=True)
 ACCOUNTS = ("plain-nokeys", "plain-main")
 SENT_BEFORE, SENT_AFTER = 2, 4  # of each account, the backup
+# By then all that was sent before a quarantine has landed and is shown.
+LANDED_SECONDS = 60
 
 
 @pytest.fixture(autouse=True)
@@ -123,6 +126,8 @@ def test_a_backup_ten_minutes_old_is_restored_under_load_and_nothing_is_paid_twi
     assert "plain-nokeys since" in refused.value.detail
     assert "plain-main since" in refused.value.detail
 
+    let_pass(LANDED_SECONDS)
+    begun.refresh_from_db()
     quarantine.tend(timezone.now())
     tick()
     for _ in range(3):
@@ -145,3 +150,36 @@ def test_a_backup_ten_minutes_old_is_restored_under_load_and_nothing_is_paid_twi
     # The refund whose operation is gone is counted where it was made, and a person is asked.
     unplaced = Case.objects.filter(payment__ref="pi_plain-nokeys-99").exists()
     assert unplaced or not Payment.objects.filter(ref="pi_plain-nokeys-99").exists()
+
+
+def test_a_list_read_before_the_last_lost_send_has_landed_lifts_nothing(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    """The account keeps no keys, so a second send would be a second refund."""
+    operation = _approved(provider, cast, "plain-nokeys", 1)
+    restored.back_up()
+    provider.configure("plain-nokeys", flight_seconds_max=LANDED_SECONDS)
+    provider.fault("land_late", account="plain-nokeys", seconds=LANDED_SECONDS / 2)
+    assert dispatch.send(str(operation.pk)) == "unanswered"
+    restored.restore()
+    assert dispatch.send(str(operation.pk)) == "waiting"
+    begun = Quarantine.objects.get()
+    quarantine.tend(timezone.now())
+    tick()
+
+    assert provider.refunds() == []
+    [unread] = quarantine.missing(begun)
+    assert "UTC, when the last send has landed" in unread.says
+    with pytest.raises(Refusal, match="Not lifted"):
+        quarantine.ask(by=cast.ines, by_hand=frozenset())
+
+    provider.advance(LANDED_SECONDS / 2)
+    let_pass(LANDED_SECONDS)
+    quarantine.tend(timezone.now())
+    tick()
+    Operation.objects.update(due_at=timezone.now())
+    look_up_due()
+    quarantine.ask(by=cast.ines, by_hand=frozenset())
+    quarantine.lift(by=cast.adam)
+    assert dispatch.send(str(operation.pk)) == "gone"
+    assert len(provider.refunds()) == 1

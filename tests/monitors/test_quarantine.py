@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from reconciliation import account_sweep, quarantine, reconciler
 from refunds import dispatch
+from refunds.domain.contract import UNKNOWN_FACT
 from refunds.domain.errors import Refusal
 from refunds.ledger.sending import begin_quarantine
 from refunds.models import Operation, Quarantine
+from refunds.providers import registry
+from refunds.providers.plain_contracts import CONTRACTS
 from tests import build
+from tests.bugs.history import let_pass
 from tests.cast import Cast
 from tests.provider_process import SandboxProcess
 
@@ -19,7 +25,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _begun() -> Quarantine:
-    return begin_quarantine("The database does not know a send that it permitted.", {})
+    """A minute ago: whatever had been sent by then has landed and shows."""
+    begin_quarantine("The database does not know a send that it permitted.", {})
+    let_pass(60)
+    return Quarantine.objects.get()
 
 
 def _uncertain(provider: SandboxProcess, cast: Cast, account: str) -> Operation:
@@ -83,6 +92,24 @@ def test_an_account_without_a_list_is_compared_by_hand_and_its_unknowns_have_the
     lifted = Quarantine.objects.get()
     assert (lifted.lifted_by, lifted.lifted_with) == ("ines", "adam")
     assert lifted.by_hand == ["plain-blind"]
+
+
+def test_where_nobody_says_how_late_a_request_without_a_key_may_land_a_person_compares(
+    provider: SandboxProcess, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its list is read all the same; a second send of what lands later would pay twice."""
+    boundless = CONTRACTS["plain-nokeys"].with_changes(flight_max=UNKNOWN_FACT)
+    monkeypatch.setitem(CONTRACTS, "plain-nokeys", boundless)
+    monkeypatch.setattr(registry, "accounts", cache(registry.accounts.__wrapped__))
+    build.order(account="plain-nokeys")
+    _begun()
+    account_sweep.ring_for_due(timezone.now())
+    quarantine.tend(timezone.now())
+    account_sweep.sweep_account("plain-nokeys")
+    [left] = quarantine.missing(Quarantine.objects.get())
+    assert left.by_hand
+    assert left.says.startswith("plain-nokeys does not say how late a request may still land.")
+    call_command("lift_quarantine", by="ines", with_="adam", by_hand=["plain-nokeys"])
 
 
 @pytest.mark.parametrize(
