@@ -27,7 +27,7 @@ from refunds.dispatch import expected_of
 from refunds.domain import states
 from refunds.domain.contract import ProviderContract
 from refunds.ledger import Locked, database_now, lock
-from refunds.models import Attempt, Evidence, Operation
+from refunds.models import Attempt, Evidence, Operation, ProviderRefund
 from refunds.providers import registry
 
 log = structlog.get_logger(__name__)
@@ -168,7 +168,7 @@ def _lag(contract: ProviderContract) -> timedelta:
 
 
 def _tell_people(notice: Notice, locked: Locked) -> None:
-    if notice.case_id is not None:
+    if notice.case_id is not None or _is_our_record(notice, locked.operation):
         return
     seconds = settings.LIMITS.unmatched_notice_seconds
     told = notice.facts.get("ref") or "a change"
@@ -180,6 +180,19 @@ def _tell_people(notice: Notice, locked: Locked) -> None:
         f"The provider told of {told}, and for {seconds} s no lookup has shown it.",
     )
     Notice.objects.filter(pk=notice.pk).update(case=case)
+
+
+def _is_our_record(notice: Notice, operation: Operation) -> bool:
+    """Whether an ended operation is booked just as the notice tells: nothing is left to ask."""
+    return (
+        operation.state in states.ENDED
+        and ProviderRefund.objects.filter(
+            provider_account=notice.provider_account,
+            operation=operation,
+            ref=notice.facts.get("ref"),
+            provider_status=notice.facts.get("provider_status"),
+        ).exists()
+    )
 
 
 def _prove(notice: Notice, operation_id: UUID) -> str:

@@ -36,6 +36,7 @@ from reconciliation.view import from_answers, view_of
 from reconciliation.withdrawing import withdraw_false
 from refunds import doorbell
 from refunds.domain import states
+from refunds.domain.contract import ProviderContract
 from refunds.ledger import (
     RECONCILER,
     Locked,
@@ -92,7 +93,7 @@ def conclude(operation_id: UUID, looked: Looked) -> str:
         late_truth.follow_surplus(locked, looked.finding, words)
         # What shows a refund leads to no send.
         view = view_of(locked.operation, contract, to_send=looked.finding.verdict in INCONCLUSIVE)
-        finding = _finding(locked.operation, view, looked)
+        finding = _finding(locked.operation, view, looked, contract)
         decision = decide(
             view,
             finding,
@@ -108,7 +109,9 @@ def conclude(operation_id: UUID, looked: Looked) -> str:
         return type(decision).__name__
 
 
-def _finding(operation: Operation, view: View, looked: Looked) -> Finding:
+def _finding(
+    operation: Operation, view: View, looked: Looked, contract: ProviderContract
+) -> Finding:
     """What the lookup found, or what our own answers show where it could not.
 
     Not once a list has shown something newer than they are, and not once its money has moved: then
@@ -122,7 +125,8 @@ def _finding(operation: Operation, view: View, looked: Looked) -> Finding:
         # A list that does not show what the provider itself signed proves no absence.
         because = f"The list shows none of ours, and a verified notice tells of {told}."
         return replace(looked.finding, verdict=Verdict.CANNOT_TELL, because=because)
-    return from_answers(operation, complete=looked.finding.complete) or looked.finding
+    told_us = from_answers(operation, contract, complete=looked.finding.complete)
+    return told_us or looked.finding
 
 
 def _apply(locked: Locked, decision: Decision, looked: Looked) -> None:

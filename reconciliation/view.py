@@ -134,13 +134,17 @@ def _kept_answers(
     return kept
 
 
-def from_answers(operation: Operation, *, complete: bool) -> Finding | None:
+def from_answers(
+    operation: Operation, contract: ProviderContract, *, complete: bool
+) -> Finding | None:
     """What our own stored answers show: they decide where no lookup can (and beside one).
 
-    `complete`: whether the lookup beside them read everything that the provider shows.
+    `complete`: whether the lookup beside them read everything that the provider shows. A provider
+    that gives our marker back and showed none answered about somebody else's refund: that differs.
     """
     answers = Evidence.objects.filter(operation=operation, kind="answer").exclude(facts__ref=None)
-    records = {each.facts["ref"]: _record_of(each.facts) for each in answers}
+    unmarked = "" if contract.markers_returned else None
+    records = {each.facts["ref"]: _record_of(each.facts, unmarked) for each in answers}
     if not records:
         return None
     first = Attempt.objects.filter(operation=operation).order_by("no").first()
@@ -155,7 +159,7 @@ def from_answers(operation: Operation, *, complete: bool) -> Finding | None:
     return None if finding.verdict is Verdict.ABSENT else replace(finding, complete=complete)
 
 
-def _record_of(facts: dict[str, object]) -> RefundRecord:
+def _record_of(facts: dict[str, object], unmarked: str | None) -> RefundRecord:
     amount = facts["amount_minor"]
     return RefundRecord(
         ref=str(facts["ref"]),
@@ -163,6 +167,6 @@ def _record_of(facts: dict[str, object]) -> RefundRecord:
         amount_minor=amount if isinstance(amount, int) else None,
         currency=str(facts["currency"]) if facts["currency"] else None,
         provider_status=str(facts["provider_status"]),
-        marker=str(facts["marker"]) if facts["marker"] else None,
+        marker=str(facts["marker"]) if facts["marker"] else unmarked,
         created_at=instant(facts.get("created_at")),
     )

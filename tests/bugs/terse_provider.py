@@ -1,4 +1,4 @@
-"""A provider that speaks the plain dialect but never says how much it refunded."""
+"""A provider that speaks the plain dialect but leaves one field out of all that it shows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import Any
 
 class _Terse(BaseHTTPRequestHandler):
     made: list[dict[str, Any]]
+    lacks: str
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        del asked["amount_minor"]
+        del asked[self.lacks]
         self.made.append({"id": f"rf_{len(self.made) + 1}", "status": "succeeded", **asked})
         self._answer(201, self.made[-1])
 
@@ -35,11 +36,13 @@ class _Terse(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def listening() -> Iterator[str]:
+def listening(lacks: str = "amount_minor") -> Iterator[str]:
     """One such provider on a free port; yields its base URL."""
+    left_out = lacks
 
     class Terse(_Terse):
         made: list[dict[str, Any]] = []
+        lacks = left_out
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Terse) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -219,6 +219,23 @@ def test_b063_a_message_without_an_amount_is_no_full_refund(db: None, accounts: 
     assert balance_of() == (7900, 0, 5000)
 
 
+def test_an_answer_that_lacks_our_marker_is_no_proof_later_either(
+    db: None, accounts: Accounts
+) -> None:
+    """It may be about anybody's equal refund: a provider that gives markers back owes us ours."""
+    with listening(lacks="aftersend_operation") as base_url:
+        shop = {"adapter": "plain", "base_url": base_url, "contract": "plain-main"}
+        accounts({"shop-eu": shop}, key="key")
+        cast = assemble()
+        build.order(account="shop-eu")
+        operation = build.authorized(cast.echo, cast.ben)
+        assert dispatch.send(str(operation.pk)) == "unanswered"
+        assert reconciler.look_up(operation.pk) == "OpenCase"
+    assert state_of(operation) == states.UNKNOWN
+    assert open_reasons(operation) == ["mismatch"]
+    assert balance_of() == (7900, 0, 5000)
+
+
 def test_b065_a_comma_is_refused_with_help_and_cents_are_taken(
     provider: SandboxProcess, cast: Cast
 ) -> None:

@@ -144,6 +144,22 @@ def test_what_was_told_and_never_shows_becomes_a_case(
     assert state_of(operation) == states.SUCCEEDED
 
 
+def test_what_was_told_as_it_is_booked_asks_nobody_while_lookups_are_down(
+    provider: SandboxProcess, cast: Cast, rung: Rung
+) -> None:
+    operation = authorized(provider, cast)
+    assert dispatch.send(str(operation.pk)) == "confirmed"
+    provider.fault("lookup_503", on="list", times=None)
+    provider.fault("lookup_503", on="retrieve", times=None)
+    rung.clear()
+    told_of(provider)
+    work(rung)
+    let_pass(901)
+    sweep(rung, seconds=3)
+    assert open_reasons(operation) == []
+    assert Notice.objects.get().applied_at is None, "a lookup that starts after it is still due"
+
+
 def test_news_of_money_that_moved_stop_a_send_that_was_about_to_begin(
     provider: SandboxProcess, cast: Cast, rung: Rung
 ) -> None:
