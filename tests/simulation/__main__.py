@@ -3,11 +3,12 @@
     SCHEDULES=10000 SEED=1 python -m tests.simulation
 
 Nineteen in twenty play what decides alone, under contracts of every kind (core.py); the rest, or
-DATABASE= of them, the real engine on a real database (world.py). JSON=1 makes the last line one
-JSON object. FIRST=1 ends with the first finding. BREAK=NAME takes one guard out (see broken.py);
-the run must then end with 1. MUTATIONS=1 takes the rules of mutations.py out instead, one after
-the other, each in a copy of the work tree. Ends with 0 when no checker found anything, 1 when one
-did, 2 for unusable input, 3 when a guard was taken out and nothing noticed.
+DATABASE= of them, the real engine on a real database (world.py). SEEDS="core:7 database:12" names
+some to play before those. JSON=1 makes the last line one JSON object. FIRST=1 ends with the first
+finding. BREAK=NAME takes one guard out (see broken.py); the run must then end with 1. MUTATIONS=1
+takes the rules of switches.toml out instead, one after the other, each in a copy of the work tree.
+Ends with 0 when no checker found anything, 1 when one did, 2 for unusable input, 3 when a guard was
+taken out and nothing noticed.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import tests.environment as environment
+from tests.simulation import RAISED
 
 _SHOWN_MAX = 3
 Played = tuple[list[str], Counter[str]]
 
 
 def main() -> int:
-    usual = {"SCHEDULES": "10000", "SEED": "1"}
-    wanted = {name: os.environ.get(name, value) for name, value in usual.items()}
-    wanted["DATABASE"] = os.environ.get("DATABASE", "0")
-    if not all(each.isdecimal() for each in wanted.values()):
-        print("SCHEDULES, SEED and DATABASE are whole numbers.")
-        return 2
     if os.environ.get("MUTATIONS"):
         from tests.simulation import mutations
 
         return mutations.main()
+    try:
+        seed, played = _asked()
+    except ValueError:
+        print("SCHEDULES, SEED and DATABASE are whole numbers, SEEDS are like database:12.")
+        return 2
     environment.pytest_configure()
     import django
 
@@ -53,10 +54,22 @@ def main() -> int:
         return 2
     if broken:
         MODES[broken]()
-    seed, count = int(wanted["SEED"]), int(wanted["SCHEDULES"])
-    on_database = min(count, int(wanted["DATABASE"]) or max(1, count // 20))
     first_only = bool(broken or os.environ.get("FIRST"))
-    return _told(_run(seed, count - on_database, on_database, first_only), broken)
+    return _told(_run(seed, played, first_only), broken)
+
+
+def _asked() -> tuple[int, dict[str, list[int]]]:
+    """The first seed, and the seeds to play by kind. Raises ValueError."""
+    first, count = int(os.environ.get("SEED", "1")), int(os.environ.get("SCHEDULES", "10000"))
+    on_database = min(count, int(os.environ.get("DATABASE", count // 20)))
+    played: dict[str, list[int]] = {"core": [], "database": []}
+    for kind, _, number in (each.partition(":") for each in os.environ.get("SEEDS", "").split()):
+        if kind not in played:
+            raise ValueError(kind)
+        played[kind].append(int(number))
+    played["core"] += range(first, first + count - on_database)
+    played["database"] += range(first, first + on_database)
+    return first, played
 
 
 @dataclass
@@ -67,39 +80,34 @@ class _Found:
     seen: Counter[str] = field(default_factory=Counter)
 
     def play(
-        self, kind: str, seeds: range, one: Callable[[int], Played], *, stop_at_once: bool
+        self, kind: str, seeds: list[int], one: Callable[[int], Played], *, stop_at_once: bool
     ) -> int:
         """How many were played."""
         for number, seed in enumerate(seeds, 1):
             found, what = one(seed)
             self.seen.update(what)
             if found:
-                self.wrong[f"{kind} {seed}"] = found
+                self.wrong[f"{kind}:{seed}"] = found
                 if len(self.wrong) <= _SHOWN_MAX:
                     print(f"{kind}, seed {seed}:", *found, sep="\n  ", flush=True)
-                if stop_at_once:
+                if stop_at_once and not all(each.startswith(RAISED) for each in found):
                     return number
         return len(seeds)
 
 
-def _run(first: int, in_core: int, on_database: int, stop_at_once: bool) -> dict[str, object]:
-    """Seeds from `first` on, for both kinds; with a guard out the first finding is enough."""
+def _run(first: int, seeds: dict[str, list[int]], stop_at_once: bool) -> dict[str, object]:
+    """All of them; with a guard out the first finding is enough."""
     from tests.simulation import core
     from tests.simulation.hearsay import CONTRACTS
     from tests.simulation.play import Playground
 
     began, found = time.monotonic(), _Found()
-    played = found.play(
-        "core", range(first, first + in_core), core.played, stop_at_once=stop_at_once
-    )
+    played = found.play("core", seeds["core"], core.played, stop_at_once=stop_at_once)
     engine = 0
-    if on_database and not (stop_at_once and found.wrong):
+    if seeds["database"] and not (stop_at_once and found.wrong):
         with Playground() as ground:
             engine = found.play(
-                "database",
-                range(first, first + on_database),
-                ground.play,
-                stop_at_once=stop_at_once,
+                "database", seeds["database"], ground.play, stop_at_once=stop_at_once
             )
     words = [*chain.from_iterable(found.wrong.values())]
     return {
@@ -109,8 +117,8 @@ def _run(first: int, in_core: int, on_database: int, stop_at_once: bool) -> dict
         "contracts": len(CONTRACTS),
         "violations": len(found.wrong),
         "unrested": sum(" in the end" in each or each.startswith("after ") for each in words),
-        "failing_seeds": [*found.wrong][:20],
-        "found": words[:_SHOWN_MAX],
+        "failing_seeds": [*found.wrong][-20:],
+        "found": words[-_SHOWN_MAX:],
         "seen": dict(sorted(found.seen.items())),
         "seed": first,
         "seconds": round(time.monotonic() - began, 1),

@@ -15,7 +15,7 @@ from refunds.domain.contract import UNKNOWN_FACT, Fact, ProviderContract
 # Where nothing is promised: longer than any figure below, shorter than a schedule.
 _UNPROMISED_SECONDS: Final = 1500.0
 _FLIGHT, _LAG, _IDLE = (Fact(each, "documented", "on paper") for each in (40, 20, 15))
-_WINDOWS: Final = (Fact(300, "documented", "on paper"), Fact(7200, "documented", "on paper"))
+_WINDOWS: Final = tuple(Fact(each, "documented", "on paper") for each in (60, 300, 7200))
 
 
 def _contracts() -> tuple[ProviderContract, ...]:
@@ -72,12 +72,15 @@ class Paper:
     refuses: float
     book: list[Paid] = field(default_factory=list)
     flying: int = 0
+    # What it keeps to although its contract does not say so.
+    flight_max: float | None = None
     _first: tuple[float, Paid | None] | None = None
 
     def flight_seconds(self, *, late: bool) -> float:
         """How long this request takes from its last byte to its execution."""
         bound = self.contract.flight_max.seconds
-        longest = _UNPROMISED_SECONDS if bound is None else float(bound)
+        promised = self.flight_max if bound is None else float(bound)
+        longest = _UNPROMISED_SECONDS if promised is None else promised
         return self.dice.choice((longest, self.dice.uniform(0, longest))) if late else 0.05
 
     def closes_before(self, slept: float) -> bool:

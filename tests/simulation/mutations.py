@@ -1,99 +1,127 @@
-"""`MUTATIONS=1 make simulate`: rule after rule out of a copy of the work tree, until a checker notices.
+"""`MUTATIONS=1 make simulate`: rule after rule out of a copy of the work tree, until it is noticed.
 
-Only what the schedules' checkers say counts: the provider's book, or book against ledger. A rule
-that another one stands behind is listed with what caught it, and tried again without that, too.
-SCHEDULES (10000, a twentieth of them on the database) are tried for each, from SEED (1). The last
-line is JSON; ends with 1 when a switch was noticed by nothing.
+Only what the schedules' checkers say counts: the provider's book, or book against ledger, with the
+seed and the step. A rule that another guard stands behind is shown twice: alone, with what caught
+it, and again without that guard. What no book can show is held by a test, which then must fail.
+
+SCHEDULES (10000 on paper, a fiftieth of them on the database) are tried for each, from SEED (1);
+RULES="15 16" tries the switches of these only.
+At last the seeds that noticed something are played on the tree as it is, where they must find
+nothing. JSON=1 makes the last line one JSON object; ends with 1 when a switch was missed.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from tests.red import Edit, Lane, edits, lanes, on_lanes, trouble, without
+from tests.red import OF_THE_DATABASE, Edit, Lane, lanes, on_lanes, outcomes, trouble, without
+from tests.simulation import RAISED
+from tests.simulation.switches import Switch, on_paper, table
 
-_SECONDS_MAX = 900
-
-
-@dataclass(frozen=True)
-class Switch:
-    """Guards that are off together, by what red.toml says of their absence."""
-
-    off: tuple[str, ...]
-    # What stands behind it, where it alone may go unnoticed.
-    behind: str = ""
-
-
-SWITCHES = (
-    Switch(("the claim is not committed before the call",)),
-    Switch(("the money is not looked at when it is taken",)),
-    Switch(("every attempt has a key of its own",)),
-    Switch(("nobody looks at the clock before the first byte",)),
-    Switch(("a lost answer is read as a refusal",)),
-    Switch(
-        ("a success need not be what we asked for",), "what the sandbox answers is always right"
-    ),
-    Switch(("*already refunded* counts as a refusal",)),
-    Switch(("a refusal ends the operation whatever the other attempts did",)),
-    Switch(("a later *not sent* clears an earlier ambiguity",)),
-    Switch(("a lease that ends puts the operation back in the queue",)),
-    Switch(("only the last attempt is asked",)),
-    Switch(("the answer of an overtaken attempt decides",)),
-    Switch(("any 401, 403 or 429 is *turned away*",)),
-    Switch(("a hop's own page is the provider's envelope",)),
-    Switch(("an absence makes a refused operation sendable again",)),
-    Switch(("the second send takes the money again",)),
-    Switch(("what is withdrawn keeps its money",)),
-    Switch(("a resend does not ask how old the key is",)),
-    Switch(("an absence is believed whenever it was asked for",)),
-)
+_SECONDS_MAX: Final = 1800
+_ON_DATABASE: Final = 50  # one in so many
+_ALONE: Final = 4  # a part of those, where another guard is expected to hold
 
 
 @dataclass(frozen=True)
-class Noticed:
-    """`seed` is the first whose checkers found something, in `words`; None: none of them did."""
+class Shown:
+    """What one trial came to: `kind` is `simulation`, `directed`, `masked` or "" (unnoticed)."""
+
+    kind: str
+    by: str
+    seeds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One switch, shown once or twice."""
 
     switch: Switch
-    seed: str | None
-    words: str
-    schedules: int
+    shown: tuple[Shown, ...]
     seconds: float
 
-    def line(self) -> str:
-        name = " + ".join(self.switch.off)
-        if self.seed is None:
-            behind = f", {self.switch.behind}" if self.switch.behind else ""
-            return f"green {name}: nothing in {self.schedules} schedules{behind}"
-        return f"red   {name}: seed {self.seed}: {self.words[:110]} ({self.seconds:.0f} s)"
+    @property
+    def noticed(self) -> bool:
+        return self.shown[-1].kind in ("simulation", "directed")
+
+    def lines(self) -> list[str]:
+        name = f"rule {self.switch.rule:02} {self.switch.name}"
+        first = f"{'red  ' if self.shown[0].kind else 'green'} {name}: {self.shown[0].by}"
+        if len(self.shown) == 1:
+            return [f"{first} ({self.seconds:.0f} s)"]
+        both = "; ".join(each.breaks for each in self.switch.behind)
+        word = "red  " if self.noticed else "green"
+        return [first, f"{word} {name}, and {both}: {self.shown[1].by} ({self.seconds:.0f} s)"]
 
 
-def _tried(of: tuple[Switch, list[Edit]], lane: Lane) -> Noticed:
-    switch, off = of
+def _tried(switch: Switch, lane: Lane) -> Tried:
     began = time.monotonic()
-    with without(lane, *off):
-        said = _simulated(lane)
-    found = Noticed(
-        switch=switch,
-        seed=said["failing_seeds"][0] if said["failing_seeds"] else None,
-        words="; ".join(said["found"]),
-        schedules=said["schedules"],
-        seconds=time.monotonic() - began,
-    )
-    print(found.line(), flush=True)
-    return found
+    if switch.held_by:
+        shown = [_directed(switch, lane)]
+    elif switch.behind:
+        alone = _simulated(switch.off, lane, (), part=_ALONE)
+        masked = Shown("masked", f"nobody is harmed: {alone.by or 'another guard holds'}")
+        shown = [alone if alone.kind else masked]
+        shown.append(_simulated(switch.off + switch.behind, lane, switch.seeds))
+    else:
+        shown = [_simulated(switch.off, lane, switch.seeds)]
+    tried = Tried(switch, tuple(shown), time.monotonic() - began)
+    print(*tried.lines(), sep="\n", flush=True)
+    return tried
 
 
-def _simulated(lane: Lane) -> dict[str, Any]:
-    """The last line of a run in this tree that stops at the first finding."""
+def _directed(switch: Switch, lane: Lane) -> Shown:
+    """The tests that hold it, on the tree without it."""
+    fresh = any(each.file in OF_THE_DATABASE for each in switch.off)
+    with without(lane, *switch.off):
+        found, _ = outcomes(lane, switch.tests, fresh=fresh)
+    names = [name.rpartition("::")[2] for name, word in found.items() if word == "failed"]
+    held = found and len(names) == len(found)
+    return Shown("directed" if held else "", f"{', '.join(names)} [{switch.held_by}]")
+
+
+def _simulated(out: tuple[Edit, ...], lane: Lane, seeds: Sequence[str], *, part: int = 1) -> Shown:
+    count = int(os.environ.get("SCHEDULES", "10000"))
+    runs = [("database", max(1, count // _ON_DATABASE // part))]
+    if on_paper(out):
+        runs.insert(0, ("core", count))
+    caught: list[str] = []
+    with without(lane, *out):
+        for kind, tries in runs:
+            said = _played(lane, kind, tries, seeds, fresh=_changes_tables(out))
+            words = [each for each in said["found"] if not each.startswith(RAISED)]
+            caught += [each for each in said["found"] if each.startswith(RAISED)]
+            if words:
+                seed = said["failing_seeds"][-1]
+                return Shown("simulation", f"{seed}, {words[0][:150]}", (seed,))
+    return Shown("", f"nothing in {' and '.join(f'{n} {kind}' for kind, n in runs)}; {caught[:1]}")
+
+
+def _changes_tables(out: tuple[Edit, ...]) -> bool:
+    return any(each.file in OF_THE_DATABASE for each in out)
+
+
+def _played(
+    lane: Lane, kind: str, tries: int, seeds: Sequence[str], *, fresh: bool
+) -> dict[str, Any]:
+    """The last line of a run in this tree that stops at the first finding about the book."""
+    wanted = {
+        "SCHEDULES": str(tries),
+        "DATABASE": str(tries if kind == "database" else 0),
+        "SEEDS": " ".join(each for each in seeds if each.startswith(kind)),
+        "KEPT_DATABASE": "" if fresh else f"test_{lane.database}",
+    }
     ran = subprocess.run(
         [sys.executable, "-m", "tests.simulation"],
         cwd=lane.tree,
-        env=lane.environment | {"JSON": "1", "FIRST": "1", "MUTATIONS": ""},
+        env=lane.environment | wanted | {"JSON": "1", "FIRST": "1", "MUTATIONS": ""},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -107,19 +135,49 @@ def _simulated(lane: Lane) -> dict[str, Any]:
     return said
 
 
+def _whole(of: tuple[str, list[str]], lane: Lane) -> list[str]:
+    """Findings of these seeds on the tree as it is."""
+    kind, seeds = of
+    found: list[str] = _played(lane, kind, 0, seeds, fresh=False)["found"]
+    return found
+
+
 def main() -> int:
-    known = {edit.breaks: edit for edit in edits()}
-    wrong = [name for switch in SWITCHES for name in switch.off if name not in known]
-    wrong += [why for each in known.values() if (why := trouble(each))]
+    rules = os.environ.get("RULES", "").split()
+    switches = [each for each in table() if not rules or str(each.rule) in rules]
+    wrong = {why for each in switches for edit in each.off + each.behind if (why := trouble(edit))}
     if wrong:
-        print("These do not fit red.toml:", *wrong, sep="\n  ")
+        print("These edits do not fit the tree:", *sorted(wrong), sep="\n  ")
         return 2
     with lanes() as made:
-        found = on_lanes(
-            made, _tried, [(each, [known[name] for name in each.off]) for each in SWITCHES]
-        )
-    green = [each for each in found if each.seed is None]
-    unexplained = [" + ".join(each.switch.off) for each in green if not each.switch.behind]
-    told = {"red": len(found) - len(green), "green": len(green), "unnoticed": unexplained}
-    print(json.dumps(told | {"ok": not unexplained}))
-    return 1 if unexplained else 0
+        tried = on_lanes(made, _tried, switches)
+        seeds = {seed for one in tried for shown in one.shown for seed in shown.seeds}
+        played = [
+            (kind, sorted(each for each in seeds if each.startswith(kind)))
+            for kind in ("core", "database")
+        ]
+        unedited = [words for found in on_lanes(made, _whole, played) for words in found]
+    if unedited:
+        print("On the tree as it is the same seeds find:", *unedited, sep="\n  ")
+    return _told(tried, unedited)
+
+
+def _told(tried: list[Tried], unedited: list[str]) -> int:
+    missed = [each.switch.name for each in tried if not each.noticed]
+    rules = sorted({each.switch.rule for each in tried})
+    ok = not missed and not unedited
+    print(f"{len(tried)} switches of {len(rules)} rules, {len(missed)} missed: {missed}")
+    if os.environ.get("JSON"):
+        mutations = [
+            {
+                "rule": each.switch.rule,
+                "switch": each.switch.name,
+                "noticed_by": each.shown[-1].by,
+                "kind": each.shown[-1].kind,
+                "alone": each.shown[0].by if len(each.shown) > 1 else "",
+            }
+            for each in tried
+        ]
+        told = {"mutations": mutations, "count": len(tried), "missed": missed, "ok": ok}
+        print(json.dumps(told))
+    return 0 if ok else 1

@@ -18,6 +18,7 @@ from refunds.models import Event
 from refunds.providers import registry
 from tests import emptying
 from tests.cast import assemble
+from tests.simulation import RAISED
 from tests.simulation.checkers import faults
 from tests.simulation.clock import movable
 from tests.simulation.provider import SandboxHere
@@ -25,15 +26,19 @@ from tests.simulation.world import World
 
 
 class Playground:
-    """A database of its own, gone afterwards."""
+    """A database of its own, gone afterwards; KEPT_DATABASE=name is one that others use in turn."""
 
     def __enter__(self) -> Playground:
         setup_test_environment()
         self._after = ExitStack()
-        connection.settings_dict["TEST"]["NAME"] = f"test_simulation_{os.getpid()}"
+        kept = os.environ.get("KEPT_DATABASE", "")
+        connection.settings_dict["TEST"]["NAME"] = kept or f"test_simulation_{os.getpid()}"
         usual = connection.settings_dict["NAME"]
-        connection.creation.create_test_db(verbosity=0, autoclobber=True)
-        self._after.callback(connection.creation.destroy_test_db, usual, verbosity=0)
+        connection.creation.create_test_db(verbosity=0, autoclobber=True, keepdb=bool(kept))
+        self._after.callback(
+            connection.creation.destroy_test_db, usual, verbosity=0, keepdb=bool(kept)
+        )
+        empty()
         self._after.enter_context(movable())
         self._folder = Path(self._after.enter_context(tempfile.TemporaryDirectory()))
         settings.WITNESS_DIR = self._folder / "witness"
@@ -65,7 +70,7 @@ def played(seed: int, book: Path) -> tuple[list[str], Counter[str]]:
     provider = SandboxHere(book)
     try:
         world = World(provider, assemble(), seed)
-        wrong = world.run(faults)
+        wrong = world.run(faults) + [f"{RAISED}{each}" for each in world.raised]
         if wrong and os.environ.get("TRACE"):
             wrong += world.told
     finally:
@@ -74,4 +79,4 @@ def played(seed: int, book: Path) -> tuple[list[str], Counter[str]]:
     seen = Counter(f"event {name}" for name in events)
     acts = Counter(f"act {each}" for each in world.acts.elements())
     cuts = Counter(f"commit {each}" for each in world.cuts.struck.elements())
-    return wrong, seen + world.wire.fates + acts + cuts
+    return wrong, seen + world.wire.fates + world.postbox.fates + acts + cuts

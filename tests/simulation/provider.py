@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any, override
@@ -10,7 +11,7 @@ from typing import Any, override
 import httpx
 
 from sandbox.app import create_app
-from sandbox.book import Book
+from sandbox.book import REFUND_AT, Book
 from sandbox.provider import Provider
 from tests.provider_process import CONTROL_TOKEN, SandboxProcess
 
@@ -96,3 +97,33 @@ class SandboxHere(SandboxProcess):
             self._control.close()
             self._control = None
         self._book_here.close()
+
+    def ours(self) -> list[tuple[str, str]]:
+        """Marker and status of every refund that came over the API with one."""
+        now = self._book_here.now()
+        rows = self._book_here.db.execute(
+            f"{REFUND_AT} WHERE created_at <= :at AND marker IS NOT NULL", {"at": now}
+        )
+        return [(str(row["marker"]), str(row["status"])) for row in rows]
+
+    # What it tells by itself, for whoever hands it in
+
+    def notices_due(self) -> list[sqlite3.Row]:
+        """The notices that wait to be told, of statuses that have come."""
+        return self._book_here.db.execute(
+            """SELECT * FROM notices WHERE state IN ('queued', 'held_back') AND status_at <= ?
+               ORDER BY seq""",
+            (self._book_here.now(),),
+        ).fetchall()
+
+    def notice_written(self, row: sqlite3.Row | dict[str, Any]) -> tuple[bytes, tuple[str, str]]:
+        """Body and signature header (name, value), as its own sender writes them."""
+        profile = self._book_here.profile(row["account"])
+        refund = self._book_here.refund(row["refund_id"], row["status_at"])
+        assert profile is not None
+        assert refund is not None
+        return self._provider.sender._written(row, profile, refund)  # type: ignore[arg-type]
+
+    def notice_ended(self, row: sqlite3.Row, state: str) -> None:
+        """It was `sent`: the receiver said yes; or it is `lost`."""
+        self._provider.sender._end(row, state)

@@ -20,7 +20,7 @@ def test_hundreds_of_schedules_end_with_nothing_wrong_under_every_contract() -> 
         wrong, what = played(seed)
         assert wrong == [], f"seed {seed}"
         seen.update(what)
-    assert len(CONTRACTS) == 60
+    assert len(CONTRACTS) == 72
     # All that the schedules are about does happen in them.
     for event in ("resubmitted", "proved_absent", "proved_not_executed", "found_failed"):
         assert seen[f"event {event}"] >= 10, event

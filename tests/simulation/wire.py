@@ -6,10 +6,12 @@ here, in one thread, and again in the same way for the same seed.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, override
+from urllib.parse import parse_qsl
 
 import httpx
 
@@ -24,6 +26,8 @@ _SOON_SECONDS = (0.1, 0.4, 1.5, 30)
 # An account that promises no bound keeps a request for longer than every figure of a contract.
 _LATEST_SECONDS = 1500
 
+_INTENT = "payment_intent"
+
 
 class Killed(BaseException):
     """The process that called is gone: nothing of it runs any more."""
@@ -35,6 +39,11 @@ class Flying:
 
     at: float
     request: httpx.Request = field(compare=False)
+
+
+def _page(status: int, body: bytes, headers: dict[str, str] | None = None) -> httpx.Response:
+    """As a stream, which is what a socket gives."""
+    return httpx.Response(status, headers=headers, stream=httpx.ByteStream(body))
 
 
 class _Stream:
@@ -78,7 +87,64 @@ class Wire(httpx.BaseTransport):
             raise Killed
         if fate == "lost" or self._closed_meanwhile(request, connected):
             raise httpx.ReadError("reset", request=request)
+        if fate in self._turns:
+            return self._turns[fate](request)
         return self._travels(request, fate)
+
+    def __post_init__(self) -> None:
+        self._turns: dict[str, Callable[[httpx.Request], httpx.Response]] = {
+            "error": lambda _: _page(503, b"try later"),
+            "hop_401": lambda _: _page(401, b"<html>who are you?</html>"),
+            "declined": self._declined,
+            "turned_away": self._turned_away,
+            "already": self._already,
+            "redirected": self._redirected,
+            "mixed_up": self._mixed_up,
+        }
+
+    def _declined(self, request: httpx.Request) -> httpx.Response:
+        """The payment is disputed while this one request is there."""
+        fields = json.loads(request.read()) if request.url.path.startswith("/plain") else None
+        ref = fields["payment"] if fields else dict(parse_qsl(request.content.decode()))[_INTENT]
+        account = self._account(request)
+        [payment] = [each for each in self.provider.book(account)["payments"] if each["ref"] == ref]
+        told = {"currency": payment["currency"], "account": account}
+        self.provider.payment(ref, payment["captured_minor"], state="disputed", **told)
+        try:
+            return self.provider.door.handle_request(request)
+        finally:
+            self.provider.payment(ref, payment["captured_minor"], **told)
+
+    def _turned_away(self, request: httpx.Request) -> httpx.Response:
+        self.provider.fault("rate_429", account=self._account(request))
+        return self.provider.door.handle_request(request)
+
+    def _already(self, request: httpx.Request) -> httpx.Response:
+        """A hop sent it twice; the second copy was recognised, and its answer is the one heard."""
+        self.provider.door.handle_request(request)
+        self.provider.fault("already_refunded", account=self._account(request))
+        return self.provider.door.handle_request(request)
+
+    def _redirected(self, request: httpx.Request) -> httpx.Response:
+        self.provider.door.handle_request(request)
+        return _page(307, b"", {"Location": str(request.url)})
+
+    def _mixed_up(self, request: httpx.Request) -> httpx.Response:
+        """What is shown is any other refund of the account."""
+        refunds = self.provider.refunds(self._account(request))
+        if not refunds:
+            raise httpx.ReadError("reset", request=request)
+        shown = httpx.Request(
+            "GET",
+            f"{request.url}/{self.weather.dice.choice(refunds)['id']}",
+            headers={"Authorization": request.headers["Authorization"]},
+        )
+        answer = self.provider.door.handle_request(shown)
+        return httpx.Response(
+            200 if request.url.path.startswith("/stripe") else 201,
+            headers=answer.headers,
+            stream=httpx.ByteStream(answer.read()),
+        )
 
     def _travels(self, request: httpx.Request, fate: str) -> httpx.Response:
         if fate == "late":
@@ -86,8 +152,6 @@ class Wire(httpx.BaseTransport):
             self.passes(self.weather.dice.choice(_SOON_SECONDS))
             self._others()
             raise httpx.ReadTimeout("silence", request=request)
-        if fate == "error":
-            return httpx.Response(503, stream=httpx.ByteStream(b"try later"))
         answer = self.provider.door.handle_request(request)
         if fate == "slow":
             self._others()
@@ -98,9 +162,9 @@ class Wire(httpx.BaseTransport):
         if fate == "answer_lost":
             raise httpx.RemoteProtocolError("closed", request=request)
         if fate == "error_after":
-            return httpx.Response(502, stream=httpx.ByteStream(b"<html>bad gateway</html>"))
+            return _page(502, b"<html>bad gateway</html>")
         if fate == "passed_on_429":
-            return httpx.Response(429, stream=httpx.ByteStream(b"slow down"))
+            return _page(429, b"slow down")
         return answer
 
     def _others(self) -> None:
@@ -110,8 +174,12 @@ class Wire(httpx.BaseTransport):
     def _profile(self, request: httpx.Request) -> dict[str, Any]:
         if not self.profiles:
             self.profiles = self.provider.control("GET", "/accounts")
-        found: dict[str, Any] = self.profiles[request.url.path.split("/")[2]]
+        found: dict[str, Any] = self.profiles[self._account(request)]
         return found
+
+    @staticmethod
+    def _account(request: httpx.Request) -> str:
+        return request.url.path.split("/")[2]
 
     def _closed_meanwhile(self, request: httpx.Request, connected: float) -> bool:
         """The provider closes a silent connection after the time it promises."""

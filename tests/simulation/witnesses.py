@@ -11,11 +11,19 @@ import psycopg
 from tests.bugs.programs import database_url
 
 # What must be committed before a byte leaves: an attempt of this very key and body that still
-# flies, on an approval of this very fingerprint that was not taken back.
+# flies, on an approval of this very fingerprint that was not taken back, had not run out, and whose
+# giver saw all that had happened to the order, but for what its own page announced.
 _PERMITTED = """
 SELECT a.no, o.state, sha256(o.body) = %(digest)s AS same_body,
-       EXISTS (SELECT FROM approval p WHERE p.operation_id = o.id AND p.round = o.round
-               AND p.fingerprint = o.fingerprint) AS approved
+       EXISTS (
+         SELECT FROM approval p WHERE p.operation_id = o.id AND p.round = o.round
+         AND p.fingerprint = o.fingerprint AND p.expires_at > a.recorded_at
+         AND NOT EXISTS (
+           SELECT FROM order_move m WHERE m.order_id = o.order_id
+           AND m.version > p.order_version AND m.at < a.recorded_at
+           AND NOT (m.cause = 'reserved' AND (m.operation_id = o.id OR EXISTS (
+             SELECT FROM unnest(p.shown_operations, p.shown_amounts_minor) AS s (id, amount)
+             WHERE (s.id, s.amount) = (m.operation_id, m.amount_minor)))))) AS approved
 FROM operation o JOIN attempt a ON a.operation_id = o.id AND a.no = o.attempt_count
 WHERE o.provider_key = %(key)s OR (%(key)s = '' AND sha256(o.body) = %(digest)s)"""
 
@@ -49,7 +57,7 @@ class Witness:
         if not same_body:
             self.wrong.append(f"key {key}, attempt {no}: not the body that was stored")
         if not approved:
-            self.wrong.append(f"key {key}, attempt {no}: nobody approved this fingerprint")
+            self.wrong.append(f"key {key}, attempt {no}: nobody approved this as the order stood")
 
     def close(self) -> None:
         self._eyes.close()
