@@ -70,7 +70,7 @@ simulate: $(TO_TEST)  ## the engine in the weather of many seeds (SCHEDULES=, SE
 	@$(IN_VENV) -m tests.simulation; \
 	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
 
-storm: $(TO_TEST)  ## refunds (OPERATIONS=, SEED=) while processes are killed (KILLS=), commits cut and the database crashes
+storm: $(TO_TEST)  ## refunds (OPERATIONS=, SEED=) while processes are killed (KILLS=), commits cut, databases lost; BROKER=rabbitmq
 	@$(IN_VENV) -m tests.storm
 
 bench: $(TO_TEST)  ## what a refund costs, and whether it costs the same among many (SIZE=, ROUNDS=, OPS=); BREAK=

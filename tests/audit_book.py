@@ -86,6 +86,28 @@ SELECT EXISTS (SELECT FROM sending_stop WHERE ended_at IS NULL)
     OR EXISTS (SELECT FROM quarantine WHERE lifted_at IS NULL) AS stopped"""
 
 
+AUTHORISED = """
+SELECT DISTINCT operation_id::text AS id FROM event
+WHERE event IN ('approved', 'policy_cleared')"""
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What a database knew before its newest rows were lost: operations that were authorised, and
+    (account, event) of the notices that it had."""
+
+    authorised: frozenset[str]
+    stored: frozenset[tuple[str, str]]
+
+
+def remember(database: str) -> Remembered:
+    """Read a database that is about to lose its newest rows, or the lost one itself."""
+    with psycopg.connect(database) as connection:
+        authorised = connection.execute(AUTHORISED.encode()).fetchall()
+        stored = connection.execute(STORED.encode()).fetchall()
+    return Remembered(frozenset(row[0] for row in authorised), frozenset(stored))
+
+
 @dataclass(frozen=True)
 class Seen:
     """Both sides as they stood at one instant."""
@@ -99,6 +121,7 @@ class Seen:
     heard: list[Row]
     stored: list[Row]
     stopped: bool
+    earlier: tuple[Remembered, ...] = ()
 
     def ours(self) -> dict[str, list[Row]]:
         """Refunds that came over the provider's API with a marker, by that marker."""
@@ -127,7 +150,7 @@ class Seen:
         }
 
 
-def look(book: str, database: str) -> Seen:
+def look(book: str, database: str, *earlier: Remembered) -> Seen:
     """Read both; the database in one snapshot, the book without being able to change it."""
     with sqlite3.connect(f"file:{book}?mode=ro", uri=True) as db:
         db.row_factory = sqlite3.Row
@@ -152,12 +175,14 @@ def look(book: str, database: str) -> Seen:
             heard=heard,
             stored=rows(STORED),
             stopped=rows(EVERYTHING_STOPPED)[0]["stopped"],
+            earlier=earlier,
         )
 
 
 def duplicates(seen: Seen) -> Iterator[str]:
     """One marker paid more than once, or money sent that nobody authorised."""
     authorised = {each["id"] for each in seen.operations if each["was_authorised"]}
+    authorised.update(*(each.authorised for each in seen.earlier))
     for marker, refunds in seen.ours().items():
         if len(refunds) > 1:
             yield f"{marker} has {len(refunds)} refunds: {', '.join(r['id'] for r in refunds)}"
@@ -266,6 +291,7 @@ def _not_set_aside(seen: Seen) -> Iterator[str]:
 def notices_lost(seen: Seen) -> Iterator[str]:
     """Notices that the provider was told are kept, and that are nowhere."""
     stored = {(each["account"], each["event_id"]) for each in seen.stored}
+    stored.update(*(each.stored for each in seen.earlier))
     for each in seen.heard:
         event_id = f"evt_{each['seq']:04d}"
         if (each["account"], event_id) not in stored:
@@ -287,13 +313,13 @@ CHECKS: dict[str, Callable[[Seen], Iterator[str]]] = {
 }
 
 
-def audit(book: str, database: str) -> dict[str, Any]:
+def audit(book: str, database: str, *earlier: Remembered) -> dict[str, Any]:
     """The counts by name, how much was looked at, and every finding as a sentence in `found`.
 
     `book` is the sandbox's SQLite file, `database` a libpq DSN or URL. Call it at rest: what is
-    on its way counts as unresolved.
+    on its way counts as unresolved. `earlier`: of each time that its newest rows were lost.
     """
-    seen = look(book, database)
+    seen = look(book, database, *earlier)
     found = {name: list(check(seen)) for name, check in CHECKS.items()}
     return {
         "operations": len(seen.operations),

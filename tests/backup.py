@@ -26,7 +26,8 @@ class Backup:
         return f"{self.name}_backup"
 
     @property
-    def _lost(self) -> str:
+    def lost(self) -> str:
+        """The name of what was in the database's place before the restore."""
         return f"{self.name}_lost"
 
     def take(self) -> None:
@@ -41,14 +42,14 @@ class Backup:
         """Put the copy in the database's place; what was written since is lost."""
         with self._entered() as server:
             self._empty(server)
-            _say(server, "ALTER DATABASE {} RENAME TO {}", self.name, self._lost)
+            _say(server, "ALTER DATABASE {} RENAME TO {}", self.name, self.lost)
             _say(server, "ALTER DATABASE {} RENAME TO {}", self.copy, self.name)
             _say(server, "ALTER DATABASE {} ALLOW_CONNECTIONS true", self.name)
 
     def forget(self) -> None:
         """Remove what is left of either."""
         with self._entered() as server:
-            for name in (self.copy, self._lost):
+            for name in (self.copy, self.lost):
                 _say(server, "DROP DATABASE IF EXISTS {}", name)
 
     @contextmanager

@@ -17,12 +17,13 @@ _SECONDS_MAX = 15
 class Guarded:
     """`token` marks the processes that belong to it (MARK_VARIABLE in their environment)."""
 
-    def __init__(self, token: str, run_dir: Path, database: Postgres, bell: Valkey) -> None:
-        self._run_dir, self._database, self._bell = run_dir, database, bell
-        servers = [
-            *(str(database.cluster / "postmaster.pid"), str(database.cluster)),
-            *(str(bell.pid_file), str(bell.socket)),
-        ]
+    def __init__(
+        self, token: str, run_dir: Path, database: Postgres, bell: Valkey, *standbys: Postgres
+    ) -> None:
+        self._run_dir, self._databases, self._bell = run_dir, (*standbys, database), bell
+        servers = [str(bell.pid_file), str(bell.socket)]
+        for each in self._databases:
+            servers += [str(each.cluster / "postmaster.pid"), str(each.cluster)]
         command = [sys.executable, "-m", "config.supervision.guardian", token, str(run_dir)]
         self._guardian = subprocess.Popen(
             [*command, *servers], cwd=ROOT, stdin=subprocess.PIPE, start_new_session=True
@@ -31,7 +32,8 @@ class Guarded:
     def end(self) -> None:
         """Stop the servers, let the guardian go, and leave no file."""
         self._bell.stop()
-        self._database.stop()
+        for each in self._databases:
+            each.stop()
         assert self._guardian.stdin is not None
         self._guardian.stdin.close()
         self._guardian.wait(_SECONDS_MAX)

@@ -17,6 +17,7 @@ import kombu.exceptions
 from tests.config.conftest import until
 
 DEBIAN_FOLDER = "/usr/lib/rabbitmq/bin"  # its wrapper on PATH lets only root and rabbitmq start it
+START_SECONDS_MAX = 120  # on a machine that does other things, too
 
 
 def server_program() -> str | None:
@@ -24,45 +25,78 @@ def server_program() -> str | None:
     return shutil.which("rabbitmq-server", path=f"{DEBIAN_FOLDER}:{os.environ['PATH']}")
 
 
+class RabbitMQ:
+    """One node, on the same ports whenever it is started; `environment` is added to its own."""
+
+    def __init__(self, folder: Path, environment: dict[str, str] | None = None) -> None:
+        self._folder = folder
+        self.port, distribution_port, self._names_port = _free_ports(3)
+        self.url = f"amqp://guest:guest@127.0.0.1:{self.port}//"
+        self._environment = (
+            os.environ
+            | (environment or {})
+            | {
+                "HOME": str(folder),
+                "ERL_EPMD_ADDRESS": "127.0.0.1",
+                "ERL_EPMD_PORT": str(self._names_port),
+                "RABBITMQ_NODENAME": "aftersend-test@localhost",
+                "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+                "RABBITMQ_NODE_PORT": str(self.port),
+                "RABBITMQ_DIST_PORT": str(distribution_port),
+                "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
+                    "-kernel inet_dist_use_interface {127,0,0,1}"
+                ),
+                "RABBITMQ_CONF_ENV_FILE": str(folder / "none"),
+                "RABBITMQ_CONFIG_FILE": str(folder / "none"),
+                "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+                "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
+                "RABBITMQ_LOG_BASE": str(folder),
+                "RABBITMQ_PID_FILE": str(folder / "pid"),
+            }
+        )
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """Until it answers. Its name service is started here too, so that it ends with it."""
+        program = server_program()
+        assert program is not None
+        names = ["epmd", "-address", "127.0.0.1", "-port", str(self._names_port)]
+        with (self._folder / "output.log").open("a") as log:
+            for command in (names, [program]):
+                self._running.append(
+                    subprocess.Popen(
+                        command,
+                        env=self._environment,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
+                        cwd=self._folder,
+                    )
+                )
+        until(lambda: _answers(self.url), seconds=START_SECONDS_MAX)
+
+    def kill(self) -> None:
+        """SIGKILL; what it stored stays. Nothing running: no error."""
+        for started in reversed(self._running):
+            os.killpg(started.pid, signal.SIGKILL)
+            started.wait()
+        self._running.clear()
+
+    def forget(self) -> None:
+        """Kill it with everything that it holds; it is to be started again."""
+        self.kill()
+        shutil.rmtree(self._folder / "mnesia")
+
+
 @contextmanager
 def rabbitmq(folder: Path) -> Iterator[str]:
     """The broker's URL, while it runs."""
-    program = server_program()
-    assert program is not None
-    port, distribution_port, names_port = _free_ports(3)
-    environment = os.environ | {
-        "HOME": str(folder),
-        "ERL_EPMD_ADDRESS": "127.0.0.1",
-        "ERL_EPMD_PORT": str(names_port),
-        "RABBITMQ_NODENAME": "aftersend-test@localhost",
-        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
-        "RABBITMQ_NODE_PORT": str(port),
-        "RABBITMQ_DIST_PORT": str(distribution_port),
-        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
-        "RABBITMQ_CONF_ENV_FILE": str(folder / "none"),
-        "RABBITMQ_CONFIG_FILE": str(folder / "none"),
-        "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
-        "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
-        "RABBITMQ_LOG_BASE": str(folder),
-        "RABBITMQ_PID_FILE": str(folder / "pid"),
-    }
-    url = f"amqp://guest:guest@127.0.0.1:{port}//"
-    # Its name service is started here and not by the server, so that it ends with the test.
-    commands = [["epmd", "-address", "127.0.0.1", "-port", str(names_port)], [program]]
-    with (folder / "output.log").open("w") as log:
-        running = [
-            subprocess.Popen(
-                command, env=environment, stdout=log, stderr=log, start_new_session=True, cwd=folder
-            )
-            for command in commands
-        ]
+    broker = RabbitMQ(folder)
     try:
-        until(lambda: _answers(url), seconds=60)
-        yield url
+        broker.start()
+        yield broker.url
     finally:
-        for started in reversed(running):
-            os.killpg(started.pid, signal.SIGKILL)
-            started.wait()
+        broker.kill()
 
 
 def _answers(url: str) -> bool:

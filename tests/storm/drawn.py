@@ -20,6 +20,8 @@ SETTLED_BY_PROOF = (
 )
 # Where a person may have to find out: no lookup at all, or no bound on a request's flight.
 MAYBE_A_PERSON = ("plain-hooks", "plain-unbounded", "plain-stored500", "plain-blind")
+# No key is kept there: a second request for a refund that is in the book is a second refund.
+UNGUARDED = ("plain-nokeys",)
 ACCOUNTS = (*SETTLED_BY_PROOF, *MAYBE_A_PERSON)
 _PERSON_SHARE = 0.06
 
@@ -38,7 +40,9 @@ _ON_CREATE = {
 _ON_LIST = {"lookup_503": 0.03}
 # Nobody can find out there: each lost answer is work for a person.
 _ON_CREATE_BLIND = {"drop_after_commit": 0.1}
+# Made, and not yet answered: the longer, the more senders die just then.
 _SLOW_SHARE, _SLOW_SECONDS = 0.7, 0.9
+_SLOW_SHARE_UNGUARDED, _SLOW_SECONDS_UNGUARDED = 0.9, 3.0
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,8 @@ def drawn(seed: int, count: int) -> list[Wish]:
             if amount_minor != before.amount_minor:
                 wishes.append(Wish(number, before.order, before.account, amount_minor))
                 continue
-        group = MAYBE_A_PERSON if draw.random() < _PERSON_SHARE else SETTLED_BY_PROOF
+        is_for_a_person = draw.random() < _PERSON_SHARE
+        group = MAYBE_A_PERSON if is_for_a_person else (*SETTLED_BY_PROOF, *UNGUARDED)
         amount_minor = draw.randrange(100, AMOUNT_MINOR_MAX)
         wishes.append(Wish(number, f"storm-{number}", draw.choice(group), amount_minor))
     return wishes
@@ -80,7 +85,10 @@ def weather(seed: int) -> list[dict[str, object]]:
         is_blind = account in ("plain-blind", "plain-stored500", "plain-hooks")
         creates = _ON_CREATE_BLIND if is_blind else _ON_CREATE
         rules += [_rule(account, "create", name, share) for name, share in creates.items()]
-        rules.append(_rule(account, "create", "delay", _SLOW_SHARE, seconds=_SLOW_SECONDS))
+        share, seconds = _SLOW_SHARE, _SLOW_SECONDS
+        if account in UNGUARDED:
+            share, seconds = _SLOW_SHARE_UNGUARDED, _SLOW_SECONDS_UNGUARDED
+        rules.append(_rule(account, "create", "delay", share, seconds=seconds))
         if not is_blind:
             rules += [_rule(account, "list", name, share) for name, share in _ON_LIST.items()]
     random.Random(seed).shuffle(rules)

@@ -19,18 +19,25 @@ FROM operation o"""
 _SENT = """
 SELECT marker, received_at, key, body_sha256, faults FROM calls
 WHERE "on" = 'create' AND marker IS NOT NULL ORDER BY seq"""
-_REFUNDS = "SELECT marker, created_at FROM refunds WHERE \"by\" = 'api' AND marker IS NOT NULL"
+_REFUNDS = """
+SELECT marker, created_at, id, payment_ref, amount_minor FROM refunds
+WHERE "by" = 'api' AND marker IS NOT NULL"""
+_ELSEWHERE = "SELECT ref FROM provider_refund WHERE operation_id IS NULL AND counts"
 
 
 @dataclass(frozen=True)
 class Figures:
     """Counts of operations, but `sent`, which counts requests; `rewritten`: sent with another key
-    or body; `unexplained`: in the book, neither succeeded nor held by an open case."""
+    or body; `elsewhere`: made by us for operations that the database has forgotten, and counted as
+    made elsewhere; `unexplained`: in the book and none of it; `paid_again`: refunds of one payment
+    and amount, beyond the one that was wanted."""
 
     sent: int
     in_book: int
     succeeded: int
     held_by_cases: int
+    elsewhere: int
+    paid_again: int
     unexplained: int
     unknown_seen: int
     resent: int
@@ -48,20 +55,25 @@ def read(book: str, database: str, settled_by_proof: Collection[str]) -> Figures
     db.close()
     with psycopg.connect(database) as connection:
         operations = connection.execute(_OPERATIONS.encode()).fetchall()
-    return count(sent, refunds, operations, settled_by_proof)
+        elsewhere = {row[0] for row in connection.execute(_ELSEWHERE.encode())}
+    return count(sent, refunds, operations, elsewhere, settled_by_proof)
 
 
 def count(
     sent: list[tuple[Any, ...]],
     refunds: list[tuple[Any, ...]],
     operations: list[tuple[Any, ...]],
+    elsewhere: Collection[str],
     settled_by_proof: Collection[str],
 ) -> Figures:
     """Pure: rows as the queries above give them."""
-    in_book = {marker for marker, _ in refunds}
+    in_book = {marker for marker, *_ in refunds}
+    known = {each[0] for each in operations}
+    forgotten = {marker for marker, _, ref, *_ in refunds if ref in elsewhere} - known
+    wanted = Counter((payment, amount_minor) for *_, payment, amount_minor in refunds)
     succeeded = {each[0] for each in operations if each[1] == "succeeded"}
     in_case = {each[0] for each in operations if each[4]}
-    made_at = dict(refunds)
+    made_at = {marker: at for marker, at, *_ in refunds}
     times = Counter(marker for marker, *_ in sent)
     late = {
         marker
@@ -74,7 +86,9 @@ def count(
         in_book=len(in_book),
         succeeded=len(succeeded & in_book),
         held_by_cases=len((in_case & in_book) - succeeded),
-        unexplained=len(in_book - succeeded - in_case) + len(succeeded - in_book),
+        elsewhere=len(forgotten),
+        paid_again=sum(wanted.values()) - len(wanted),
+        unexplained=len(in_book - succeeded - in_case - forgotten) + len(succeeded - in_book),
         unknown_seen=sum(bool(each[3]) for each in operations),
         resent=sum(times[each[0]] > 1 for each in operations),
         late_landings=len(late),
@@ -95,7 +109,10 @@ def shortfalls(found: Figures, operations: int) -> list[str]:
             found.unexplained == 0
         ),
         f"in the book {found.in_book}, succeeded {found.succeeded}, held by cases"
-        f" {found.held_by_cases}": found.in_book == found.succeeded + found.held_by_cases,
+        f" {found.held_by_cases}, counted as made elsewhere {found.elsewhere}": (
+            found.in_book == found.succeeded + found.held_by_cases + found.elsewhere
+        ),
+        f"{found.paid_again} refunds were made of what had been refunded": found.paid_again == 0,
         f"in the book are {share(found.in_book)}": (
             found.in_book >= IN_BOOK_SHARE_MIN * operations
         ),

@@ -74,11 +74,14 @@ def change_contracts(change: Callable[[ProviderContract], dict[str, Any]]) -> No
 def be_patient() -> None:
     """Call people later than a provider in a box would, and trust a provider again sooner.
 
-    When an absence is believed and how long a key lives stays as the contracts have it.
+    When an absence is believed and how long a key lives stays as the contracts have it, and where
+    nothing can be looked up nothing is waited for.
     """
     setattr(budget, "_WINDOW_SECONDS", TRUST_AGAIN_SECONDS)  # noqa: B010
     setattr(budget, "_TRIAL_SECONDS", TRIAL_SECONDS)  # noqa: B010
-    change_contracts(lambda _: {"escalation_grace_seconds": PATIENCE_SECONDS})
+    change_contracts(
+        lambda each: {} if each.lookup == "none" else {"escalation_grace_seconds": PATIENCE_SECONDS}
+    )
 
 
 def _strike(point: str) -> None:

@@ -1,9 +1,9 @@
-"""Starts a worker of the storm: `python -m tests.storm.program BROKEN VERSION CELERY-ARGUMENTS`.
+"""Starts a worker of the storm: `python -m tests.storm.program BROKEN VERSION NETWORK ...`.
 
 BROKEN names one guard that it runs without, or is `none`. VERSION is `usual`, or `other`: a release
 that would write other bytes into a new request and holds its accounts to a contract with other
-words. Its clock may be minutes off, until the storm is over. Only this program is changed, never
-the product.
+words. NETWORK is the path of one that it lives in, or `none`. The rest are Celery's arguments. Its
+clock may be minutes off, until the storm is over. Only this program is changed, never the product.
 """
 
 from __future__ import annotations
@@ -16,14 +16,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.storm.apart import enter
+
 CLOCKS_VARIABLE = "STORM_CLOCKS"
 CALM = "calm"
+NO_NETWORK = "none"
 CHILD_SECONDS_MAX = 60
 _OFF_SECONDS = (0, 0, 300, -300)
 
 
 def main() -> None:
-    broken, version = sys.argv.pop(1), sys.argv.pop(1)
+    broken, version, network = (sys.argv.pop(1) for _ in range(3))
+    if network != NO_NETWORK:
+        enter(network)
     _set_clock()
     import django
 

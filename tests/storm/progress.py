@@ -8,11 +8,17 @@ from dataclasses import dataclass, field
 # So far may the refunds be ahead of the kills and faults, as a share of the whole.
 AHEAD_MAX = 0.05
 FAULTS_BEHIND_MAX = 0.3
+DISASTERS_BEHIND_MAX = 0.05
+NO_DISASTER = 1.0
 
 
 @dataclass
 class Progress:
-    """Shared by all threads. `over` ends them; `troubles` are sentences that fail the run."""
+    """Shared by all threads. `over` ends them; `troubles` are sentences that fail the run.
+
+    `again`: refunds that were taken, and that the database has forgotten. `next_disaster`: the
+    share of all refunds at which the next one is foreseen.
+    """
 
     operations: int
     kills: int
@@ -20,11 +26,14 @@ class Progress:
     proposed: int = 0
     killed: int = 0
     killed_while_sending: int = 0
+    killed_after_paying: int = 0
     restarts: int = 0
     faults_share: float = 0
+    next_disaster: float = NO_DISASTER
     disasters: dict[str, int] = field(default_factory=dict)
     in_flight: list[int] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
+    again: list[int] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, **counts: int) -> None:
@@ -40,6 +49,8 @@ class Progress:
     def number(self) -> int | None:
         """The next refund to propose; None when all are."""
         with self._lock:
+            if self.again:
+                return self.again.pop()
             if self.proposed >= self.operations:
                 return None
             self.proposed += 1
@@ -52,7 +63,7 @@ class Progress:
 
     @property
     def all_proposed(self) -> bool:
-        return self.proposed >= self.operations
+        return self.proposed >= self.operations and not self.again
 
     @property
     def kills_due(self) -> bool:
@@ -61,6 +72,8 @@ class Progress:
 
     @property
     def ahead(self) -> bool:
-        """Whether the refunds have left the kills or the faults behind."""
+        """Whether the refunds have left the kills, the faults or the disasters behind."""
         kills = self.killed / self.kills if self.kills else 1.0
-        return self.share > min(kills, self.faults_share + FAULTS_BEHIND_MAX) + AHEAD_MAX
+        faults = self.faults_share + FAULTS_BEHIND_MAX
+        disasters = self.next_disaster + DISASTERS_BEHIND_MAX
+        return self.share > min(kills, faults, disasters) + AHEAD_MAX

@@ -15,10 +15,20 @@ AWAY_SECONDS_MAX = 120
 IN_FLIGHT = """
 SELECT count(*) AS n FROM operation o WHERE o.settled_at IS NULL AND NOT EXISTS
  (SELECT FROM review_case c WHERE c.operation_id = o.id AND c.closed_at IS NULL)"""
-WAITING = "SELECT id::text AS id FROM operation WHERE state = 'awaiting_approval' ORDER BY id"
+# As an approver reads it: the page shows what was given back of the payment elsewhere.
+WAITING = """
+SELECT o.id::text AS id, EXISTS
+ (SELECT FROM provider_refund r WHERE r.payment_id = o.payment_id AND r.operation_id IS NULL
+  AND r.counts AND r.amount_minor = o.amount_minor) AS given_back
+FROM operation o WHERE o.state = 'awaiting_approval' ORDER BY o.id"""
+EXTERNAL_CASES = """
+SELECT id FROM review_case WHERE operation_id IS NULL AND payment_id IS NOT NULL
+AND closed_at IS NULL ORDER BY id"""
+KNOWN = "SELECT id::text AS id FROM operation"
 # Who is between the claim's commit and the answer's, youngest first.
 SENDING = """
-SELECT o.id::text AS id, o.version, split_part(e.actor, ':', 3)::int AS pid
+SELECT o.id::text AS id, o.version, o.provider_account AS account,
+       split_part(e.actor, ':', 3)::int AS pid
 FROM operation o JOIN event e ON e.operation_id = o.id AND e.seq = o.version
 WHERE o.state = 'submitting' AND e.actor LIKE 'dispatcher:%%' ORDER BY e.at DESC"""
 

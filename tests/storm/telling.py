@@ -60,6 +60,9 @@ def _own_shortfalls(outcome: Outcome) -> list[str]:
             progress.killed_while_sending >= int(SENDING_SHARE * progress.kills)
         ),
         f"once only {least} were in flight": least >= IN_FLIGHT_MIN,
+        f"the ledger has {outcome.counts['operations']} of {progress.operations}": (
+            outcome.counts["operations"] == progress.operations
+        ),
     }
     short = [said for said, holds in must.items() if not holds]
     due = hits_due(progress.operations)
@@ -73,6 +76,7 @@ def _line(asked: Asked, outcome: Outcome, troubles: list[str]) -> dict[str, Any]
         "operations": asked.operations,
         "kills": progress.killed,
         "kills_while_sending": progress.killed_while_sending,
+        "kills_after_paying": progress.killed_after_paying,
         "pauses": outcome.pauses,
         "restarts": progress.restarts,
         "cuts": sum(n for point, n in outcome.hits.items() if point.startswith("commit-")),
@@ -85,6 +89,10 @@ def _line(asked: Asked, outcome: Outcome, troubles: list[str]) -> dict[str, Any]
         "unknown_seen": found.unknown_seen,
         "resent": found.resent,
         "late_landings": found.late_landings,
+        "made_for_forgotten": found.elsewhere,
+        "paid_again": found.paid_again,
+        "networks": outcome.networks,
+        "broker": asked.broker,
         **{name: counts[name] for name in (*FAULTS, "unresolved")},
         "found": counts["found"],
         "cases": found.cases,

@@ -9,10 +9,10 @@ import pytest
 
 from tests.storm import figures, points
 from tests.storm.__main__ import FOUND_AS
-from tests.storm.disasters import NAMES, foreseen
+from tests.storm.disasters import LOSSES, NAMES, RESTORED, TAKEN, foreseen
 from tests.storm.drawn import SETTLED_BY_PROOF, drawn, weather
 from tests.storm.figures import Figures, shortfalls
-from tests.storm.progress import Progress
+from tests.storm.progress import NO_DISASTER, Progress
 from tests.storm.wire import Reading, is_whole
 from tests.walkthrough.broken import MODES
 
@@ -41,7 +41,17 @@ def test_every_point_is_struck_five_times_and_every_disaster_happens() -> None:
     assert min(points.hits(happened).values()) == points.hits_due(300) == 5
     assert len(points.planned(1, 5000)) == 10 * len(happened) == 100 * len(points.planned(1, 30))
     assert {each.kind for each in happened} == set(points.KINDS)
-    assert {each.name for each in foreseen(1, 40)} == set(NAMES)
+    assert {each.name for each in foreseen(1, 40)} == {*NAMES, *LOSSES}
+
+
+@pytest.mark.parametrize("operations", [40, 300, 5000])
+def test_a_backup_is_taken_before_it_is_restored_and_is_not_replaced_in_between(
+    operations: int,
+) -> None:
+    for seed in range(20):
+        came = [each for each in foreseen(seed, operations) if each.name in (TAKEN, RESTORED)]
+        assert [each.name for each in came] == [TAKEN, RESTORED] * (len(came) // 2)
+        assert 0.1 <= came[0].at < came[-1].at <= 0.95
 
 
 def test_an_order_strikes_once_and_says_where(tmp_path: Path) -> None:
@@ -101,19 +111,29 @@ def test_an_answer_is_whole_when_the_server_is_ready_for_the_next() -> None:
 
 
 @pytest.mark.parametrize(
-    ("proposed", "killed", "faults_share", "ahead", "kills_due"),
+    ("proposed", "killed", "faults_share", "next_disaster", "ahead", "kills_due"),
     [
-        (0, 0, 1.0, False, True),
-        (2, 0, 1.0, True, True),
-        (2, 3, 1.0, False, False),
-        (6, 10, 0.0, True, False),
-        (10, 10, 1.0, False, False),
+        (0, 0, 1.0, NO_DISASTER, False, True),
+        (2, 0, 1.0, NO_DISASTER, True, True),
+        (2, 3, 1.0, NO_DISASTER, False, False),
+        (6, 10, 0.0, NO_DISASTER, True, False),
+        (6, 10, 1.0, 0.5, False, False),
+        (7, 10, 1.0, 0.5, True, False),
+        (10, 10, 1.0, NO_DISASTER, False, False),
     ],
 )
-def test_refunds_wait_for_kills_and_faults_and_kills_for_refunds(
-    proposed: int, killed: int, faults_share: float, ahead: bool, kills_due: bool
+def test_refunds_wait_for_kills_faults_and_disasters_and_kills_for_refunds(
+    *,
+    proposed: int,
+    killed: int,
+    faults_share: float,
+    next_disaster: float,
+    ahead: bool,
+    kills_due: bool,
 ) -> None:
-    progress = Progress(operations=10, kills=10, faults_share=faults_share)
+    progress = Progress(
+        operations=10, kills=10, faults_share=faults_share, next_disaster=next_disaster
+    )
     progress.proposed, progress.killed = proposed, killed
     assert (progress.ahead, progress.kills_due) == (ahead, kills_due)
 
@@ -124,7 +144,13 @@ _SENT = [
     ("b", 3_000_000, "k-b", "b-b", "[]"),
     ("c", 1_000_000, "k-c", "b-c", '["drop_after_commit"]'),
 ]
-_REFUNDS = [("a", 1_000_500), ("b", 2_000_000), ("c", 1_000_500)]
+_REFUNDS = [
+    ("a", 1_000_500, "rf_a", "pi_1", 500),
+    ("b", 2_000_000, "rf_b", "pi_1", 600),
+    ("c", 1_000_500, "rf_c", "pi_2", 500),
+    ("gone", 1_000_500, "rf_gone", "pi_3", 500),
+]
+_ELSEWHERE = {"rf_gone"}
 _OPERATIONS = [
     ("a", "succeeded", "plain-main", False, False),
     ("b", "succeeded", "plain-main", True, False),
@@ -134,11 +160,13 @@ _OPERATIONS = [
 
 
 def test_figures_are_counted_from_the_book_and_the_ledger() -> None:
-    assert figures.count(_SENT, _REFUNDS, _OPERATIONS, {"plain-main"}) == Figures(
+    assert figures.count(_SENT, _REFUNDS, _OPERATIONS, _ELSEWHERE, {"plain-main"}) == Figures(
         sent=4,
-        in_book=3,
+        in_book=4,
         succeeded=2,
         held_by_cases=1,
+        elsewhere=1,
+        paid_again=0,
         unexplained=0,
         unknown_seen=3,
         resent=1,
@@ -154,7 +182,9 @@ def test_figures_are_counted_from_the_book_and_the_ledger() -> None:
     [
         ({"sent": [*_SENT, ("a", 2_000_000, "k-2", "b-a", "[]")]}, "rewritten"),
         ({"sent": [*_SENT, ("a", 2_000_000, "k-a", "b-2", "[]")]}, "rewritten"),
-        ({"refunds": [*_REFUNDS, ("d", 1_000_500)]}, "unexplained"),
+        ({"refunds": [*_REFUNDS, ("d", 1_000_500, "rf_d", "pi_4", 500)]}, "unexplained"),
+        ({"refunds": [*_REFUNDS, ("c", 1_000_500, "rf_d", "pi_2", 500)]}, "paid_again"),
+        ({"elsewhere": set[str]()}, "unexplained"),
         ({"refunds": _REFUNDS[1:]}, "unexplained"),
         ({"settled_by_proof": {"plain-blind"}}, "cases_not_allowed"),
     ],
@@ -164,6 +194,7 @@ def test_each_figure_that_must_be_nothing_is_noticed(change: dict[str, Any], nam
         "sent": _SENT,
         "refunds": _REFUNDS,
         "operations": _OPERATIONS,
+        "elsewhere": _ELSEWHERE,
         "settled_by_proof": {"plain-main"},
     }
     found = figures.count(**(usual | change))
@@ -172,9 +203,9 @@ def test_each_figure_that_must_be_nothing_is_noticed(change: dict[str, Any], nam
 
 
 def test_a_weak_storm_is_no_proof() -> None:
-    strong = Figures(420, 100, 99, 1, 0, 15, 3, 1, 0, 1, 0)
+    strong = Figures(420, 100, 98, 1, 1, 0, 0, 15, 3, 1, 0, 1, 0)
     assert shortfalls(strong, 100) == []
-    weak = Figures(100, 94, 94, 0, 0, 14, 2, 0, 0, 0, 0)
+    weak = Figures(100, 94, 94, 0, 0, 0, 0, 14, 2, 0, 0, 0, 0)
     assert len(shortfalls(weak, 100)) == 4
 
 

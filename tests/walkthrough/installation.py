@@ -10,13 +10,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from config import embedded
+from config.embedded import Postgres
 from config.supervision.guardian import MARK_VARIABLE
 from tests.backup import Backup
 from tests.guarded import Guarded
@@ -84,6 +86,7 @@ class Installation:
         self.database = self._database.url(DATABASE)
         self.backup = Backup(self._database.url("postgres"), DATABASE)
         self.programs: dict[str, Program] = {}
+        self._standbys: list[Postgres] = []
 
     @property
     def money(self) -> Program:
@@ -114,6 +117,11 @@ class Installation:
         """The copy that `backup.take` made."""
         return self._database.url(self.backup.copy)
 
+    @property
+    def lost_database(self) -> str:
+        """What `backup.restore` put aside."""
+        return self._database.url(self.backup.lost)
+
     @contextmanager
     def asleep(self) -> Iterator[None]:
         """Nothing of it runs while the block does; servers and provider go on."""
@@ -123,14 +131,12 @@ class Installation:
             yield
 
     def __enter__(self) -> Self:
-        self._guarded = Guarded(self._token, self.run_dir, self._database, self._bell)
+        self._guarded = Guarded(
+            self._token, self.run_dir, self._database, self._bell, *self._standbys
+        )
         try:
-            with ThreadPoolExecutor(3) as at_once:
-                started: list[Future[Any]] = [
-                    at_once.submit(self._database.ensure, DATABASE),
-                    at_once.submit(self._bell.ensure),
-                    at_once.submit(self.provider.start),
-                ]
+            with ThreadPoolExecutor() as at_once:
+                started = [at_once.submit(each) for each in self._servers()]
                 for each in started:
                     each.result()
             self.environment = self._environment()
@@ -192,6 +198,14 @@ class Installation:
         """Start a program that ended and wait until it is up."""
         program.start()
         program.wait_for_words(_ready(program.name))
+
+    def _servers(self) -> list[Callable[[], object]]:
+        """What is started first, all at once."""
+        return [
+            partial(self._database.ensure, DATABASE),
+            self._bell.ensure,
+            self.provider.start,
+        ]
 
     def _start_programs(self) -> None:
         for name, command in self._commands().items():
