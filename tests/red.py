@@ -61,11 +61,6 @@ class Lane:
     tree: Path
     environment: dict[str, str] = field(repr=False)
 
-    @property
-    def database(self) -> str:
-        """The name of its database; what tests make of it begins with `test_`."""
-        return urlsplit(self.environment["DATABASE_URL"]).path.removeprefix("/")
-
 
 def edits() -> list[Edit]:
     """The list; raises KeyError or TypeError for an entry that lacks something."""
@@ -133,7 +128,8 @@ def lanes() -> Iterator[list[Lane]]:
                 )
             with psycopg.connect(where["DATABASE_URL"], autocommit=True) as connection:
                 for lane in made:
-                    doomed = sql.Identifier(f"test_{lane.database}")
+                    name = urlsplit(lane.environment["DATABASE_URL"]).path.removeprefix("/")
+                    doomed = sql.Identifier(f"test_{name}")
                     connection.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(doomed))
 
 

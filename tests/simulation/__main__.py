@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import tests.environment as environment
-from tests.simulation import RAISED
+from tests.simulation import about_the_book
 
 _SHOWN_MAX = 3
 Played = tuple[list[str], Counter[str]]
@@ -90,7 +90,7 @@ class _Found:
                 self.wrong[f"{kind}:{seed}"] = found
                 if len(self.wrong) <= _SHOWN_MAX:
                     print(f"{kind}, seed {seed}:", *found, sep="\n  ", flush=True)
-                if stop_at_once and not all(each.startswith(RAISED) for each in found):
+                if stop_at_once and any(map(about_the_book, found)):
                     return number
         return len(seeds)
 

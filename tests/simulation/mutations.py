@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.red import OF_THE_DATABASE, Edit, Lane, lanes, on_lanes, outcomes, trouble, without
-from tests.simulation import RAISED
+from tests.simulation import about_the_book
 from tests.simulation.switches import Switch, on_paper, table
 
 _SECONDS_MAX: Final = 1800
@@ -95,28 +95,21 @@ def _simulated(out: tuple[Edit, ...], lane: Lane, seeds: Sequence[str], *, part:
     caught: list[str] = []
     with without(lane, *out):
         for kind, tries in runs:
-            said = _played(lane, kind, tries, seeds, fresh=_changes_tables(out))
-            words = [each for each in said["found"] if not each.startswith(RAISED)]
-            caught += [each for each in said["found"] if each.startswith(RAISED)]
+            said = _played(lane, kind, tries, seeds)
+            words = [each for each in said["found"] if about_the_book(each)]
+            caught += [each for each in said["found"] if not about_the_book(each)]
             if words:
                 seed = said["failing_seeds"][-1]
                 return Shown("simulation", f"{seed}, {words[0][:150]}", (seed,))
     return Shown("", f"nothing in {' and '.join(f'{n} {kind}' for kind, n in runs)}; {caught[:1]}")
 
 
-def _changes_tables(out: tuple[Edit, ...]) -> bool:
-    return any(each.file in OF_THE_DATABASE for each in out)
-
-
-def _played(
-    lane: Lane, kind: str, tries: int, seeds: Sequence[str], *, fresh: bool
-) -> dict[str, Any]:
+def _played(lane: Lane, kind: str, tries: int, seeds: Sequence[str]) -> dict[str, Any]:
     """The last line of a run in this tree that stops at the first finding about the book."""
     wanted = {
         "SCHEDULES": str(tries),
         "DATABASE": str(tries if kind == "database" else 0),
         "SEEDS": " ".join(each for each in seeds if each.startswith(kind)),
-        "KEPT_DATABASE": "" if fresh else f"test_{lane.database}",
     }
     ran = subprocess.run(
         [sys.executable, "-m", "tests.simulation"],
@@ -138,7 +131,7 @@ def _played(
 def _whole(of: tuple[str, list[str]], lane: Lane) -> list[str]:
     """Findings of these seeds on the tree as it is."""
     kind, seeds = of
-    found: list[str] = _played(lane, kind, 0, seeds, fresh=False)["found"]
+    found: list[str] = _played(lane, kind, 0, seeds)["found"]
     return found
 
 

@@ -26,19 +26,15 @@ from tests.simulation.world import World
 
 
 class Playground:
-    """A database of its own, gone afterwards; KEPT_DATABASE=name is one that others use in turn."""
+    """A database of its own, gone afterwards."""
 
     def __enter__(self) -> Playground:
         setup_test_environment()
         self._after = ExitStack()
-        kept = os.environ.get("KEPT_DATABASE", "")
-        connection.settings_dict["TEST"]["NAME"] = kept or f"test_simulation_{os.getpid()}"
+        connection.settings_dict["TEST"]["NAME"] = f"test_simulation_{os.getpid()}"
         usual = connection.settings_dict["NAME"]
-        connection.creation.create_test_db(verbosity=0, autoclobber=True, keepdb=bool(kept))
-        self._after.callback(
-            connection.creation.destroy_test_db, usual, verbosity=0, keepdb=bool(kept)
-        )
-        empty()
+        connection.creation.create_test_db(verbosity=0, autoclobber=True)
+        self._after.callback(connection.creation.destroy_test_db, usual, verbosity=0)
         self._after.enter_context(movable())
         self._folder = Path(self._after.enter_context(tempfile.TemporaryDirectory()))
         settings.WITNESS_DIR = self._folder / "witness"
