@@ -45,7 +45,7 @@ walkthrough: $(TO_TEST)  ## a support afternoon with lost answers and killed wor
 model-check: $(TO_TEST)  ## decide against its restatement, every situation; ATTEMPTS=2 or 3
 	@$(IN_VENV) -m tests.model.check
 
-model: $(TO_TEST)  ## the protocol itself, every state; each rule left out must hurt. REPLAY=1: out of the engine
+model: $(TO_TEST)  ## the protocol itself, every state; each rule left out must hurt. REPLAY=1: out of the engine; TRACES=1: which test
 	@$(IN_VENV) -m tests.model.protocol; \
 	  ended=$$?; if [ -n "$(REPLAY)" ]; then $(IN_VENV) -m config.embedded stop test; fi; exit $$ended
 

@@ -35,6 +35,7 @@ DATABASES["default"] |= {
 if ENV.database_pool:
     # A request that gets no connection in 5 s is answered with 503; nothing is recorded then.
     DATABASES["default"]["OPTIONS"]["pool"] = {
+        "min_size": min(4, ENV.database_pool),
         "max_size": ENV.database_pool,
         "timeout": 5,
         "check": pooled.check,

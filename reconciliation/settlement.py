@@ -10,6 +10,8 @@ from dataclasses import asdict
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
 
 from reconciliation import outside
 from reconciliation.cases import open_case, open_payment_case
@@ -114,17 +116,30 @@ def _compared(line: Line) -> str:
     """What differs from our record, "" for nothing; records what was settled, and asks a person."""
     row = _row(line)
     assert row is not None, "a refund is never forgotten"
-    ProviderRefund.objects.filter(pk=row.pk).update(
-        settled_minor=line.settled_minor,
-        settled_currency=line.settled_currency,
-        fee_minor=line.fee_minor,
-    )
+    if _is_newest(line):
+        ProviderRefund.objects.filter(pk=row.pk).update(
+            settled_minor=line.settled_minor,
+            settled_currency=line.settled_currency,
+            fee_minor=line.fee_minor,
+        )
     wrong = _differences(row, line)
     if not wrong:
         return ""
     because = f"The settlement report {line.report_ref} differs about {row.ref}: {wrong}."
     _ask(row, "mismatch", because)
     return because
+
+
+def _is_newest(line: Line) -> bool:
+    """Whether no report that was stored before tells of a later settlement of this refund.
+
+    Reports are imported in any order; one without an instant speaks for when it comes in.
+    """
+    stored = SettlementLine.objects.filter(
+        provider_account=line.provider_account, provider_refund_ref=line.provider_refund_ref
+    ).exclude(verdict=MISSING)
+    at = line.settled_at or timezone.now()
+    return not stored.filter(Q(settled_at__gt=at) | Q(settled_at=None, imported_at__gt=at)).exists()
 
 
 def _differences(row: ProviderRefund, line: Line) -> str:

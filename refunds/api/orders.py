@@ -27,9 +27,9 @@ from refunds.api.forms import from_validation
 from refunds.api.parsing import read_json
 from refunds.api.schemas import OrderIn, OrderLineIn
 from refunds.domain.errors import Refusal
-from refunds.feed import OrderSnapshot
 from refunds.models import Agent, Order
 from refunds.queries.balances import VisibleOrder, order_balances, order_refunds, visible_order
+from refunds.snapshot import OrderSnapshot
 
 SHAPES = "#/components/schemas/"
 BATCH_LINES_MAX = 1_000

@@ -23,8 +23,8 @@ from refunds.api.fields import (
 )
 from refunds.domain import money
 from refunds.domain.errors import Refusal
-from refunds.feed import ExternalRefund, OrderSnapshot, PaymentSnapshot
 from refunds.proposal import ProposalRequest
+from refunds.snapshot import ExternalRefund, OrderSnapshot, PaymentSnapshot
 from refunds.text import check_ref, check_text
 
 WAIT_SECONDS_DEFAULT = 8

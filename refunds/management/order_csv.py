@@ -15,10 +15,10 @@ from pathlib import Path
 
 from refunds.domain import money
 from refunds.domain.errors import Refusal
-from refunds.feed import PAYMENT_STATES, OrderSnapshot, PaymentSnapshot
 from refunds.management import csv_rows
 from refunds.management.csv_rows import Row, Unreadable
 from refunds.providers import registry
+from refunds.snapshot import PAYMENT_STATES, OrderSnapshot, PaymentSnapshot
 from refunds.text import parse_instant
 
 __all__ = ["OrderRows", "Row", "Unreadable", "orders", "snapshot", "survey"]

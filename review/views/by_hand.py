@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from review import access, by_hand, roles
+from review.context import counts
 from review.paging import PAGE_ROWS, cursor_instant, whole
 
 
@@ -20,6 +21,8 @@ def by_hand_page(request: HttpRequest) -> HttpResponse:
     shown = found[:PAGE_ROWS]
     context = {
         "clock": who.clock,
+        "counts": counts(request),
+        "works": who.may(roles.CLAIM),
         "rows": shown,
         "signed": by_hand.signed_lately(who.clock.now),
         "next": f"{shown[-1].at.isoformat()}~{shown[-1].ruling.pk}"

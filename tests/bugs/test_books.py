@@ -165,7 +165,10 @@ def test_b146_what_people_settled_by_hand_is_a_list_with_who_signed_and_on_what(
     [refund] = provider.refunds("plain-blind")
     first = ruled(blind, cast.omar, "happened", testimony=told(refund["id"]))
     manager = signed_in(cast.mia)
-    assert "Nobody has settled anything" in text(manager.get("/unknown/by-hand"))
+    nothing = text(manager.get("/unknown/by-hand"))
+    assert "Nobody has settled anything" in nothing
+    assert 'href="/unknown/by-hand" aria-current="page"' in nothing
+    assert 'href="/unknown?tab=second"' in nothing
     ruling = signed(first, cast.ines)
     page = Page("/unknown/by-hand", 200, text(manager.get("/unknown/by-hand")))
     row = page.part(f"row-{ruling.pk}")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import psycopg
 import pytest
+from django.conf import settings
 from django.db import connection
 from psycopg_pool import ConnectionPool
 
 from config import pooled
+from tests.provider_process import ROOT
 
 pytestmark = pytest.mark.django_db
 COUNT = 8
@@ -29,3 +35,19 @@ def test_a_request_after_a_restart_gets_a_connection_although_all_of_them_are_br
             assert cursor.fetchone() == (COUNT,)
         with pool.connection() as fresh:
             assert fresh.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("size", ["1", "2"])
+def test_a_program_with_very_few_connections_starts(size: str) -> None:
+    """psycopg's pool wants four to begin with unless it is told otherwise."""
+    own = {"DATABASE_URL": settings.DATABASE_URL, "AFTERSEND_DATABASE_POOL": size}
+    asks = "import django; django.setup(); from django.db import connection as c; c.cursor()"
+    ran = subprocess.run(
+        [sys.executable, "-c", asks],
+        cwd=ROOT,
+        env=os.environ | own,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr

@@ -97,6 +97,25 @@ def test_what_agrees_is_recorded_with_what_was_settled_and_asks_nobody(
     assert reasons() == {}
 
 
+def test_what_the_newest_report_settled_stands_in_whatever_order_reports_come(
+    provider: SandboxProcess, cast: Cast, tmp_path: Path
+) -> None:
+    row = confirmed(provider, cast, "s-1")
+    header = f"{HEADER},settled_minor,settled_currency,fee_minor"
+    now = timezone.now()
+
+    def settled(report: str, days_ago: int, minor: int) -> tuple[int | None, str]:
+        at = (now - timedelta(days=days_ago)).isoformat()
+        run(tmp_path, line(row, settled=at, report=report) + f",{minor},EUR,25", header=header)
+        row.refresh_from_db()
+        return row.settled_minor, row.settled_currency
+
+    assert settled("rep-march", 3, 2700) == (2700, "EUR")
+    assert settled("rep-april", 1, 2711) == (2711, "EUR")
+    assert settled("rep-february", 9, 2650) == (2711, "EUR")
+    assert SettlementLine.objects.filter(provider_refund_ref=row.ref).count() == 3
+
+
 def test_missing_extra_and_different_become_cases_once(
     provider: SandboxProcess, cast: Cast, tmp_path: Path
 ) -> None:

@@ -56,6 +56,17 @@ def test_rule_38_taken_back_before_the_claim_is_taken_back(
     assert dispatch.send(str(operation.pk)) == "confirmed"
 
 
+def test_rule_38_an_old_page_takes_nothing_back(provider: SandboxProcess, cast: Cast) -> None:
+    operation = ready(provider, cast)
+    drawn = operation.version
+    approvals.revoke(operation.pk, cast.ben, version=drawn)
+    assert approvals.approve(operation.pk, cast.cleo, build.shown(operation)).complete
+    with pytest.raises(Refusal) as old:
+        approvals.revoke(operation.pk, cast.ben, version=drawn)
+    assert (old.value.code, old.value.status) == ("stale_page", 409)
+    assert state_of(operation) == states.AUTHORIZED
+
+
 def test_rule_38_a_claim_that_waited_for_the_taking_back_sends_nothing(
     provider: SandboxProcess, cast: Cast, troupe: Troupe
 ) -> None:

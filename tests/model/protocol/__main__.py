@@ -4,8 +4,8 @@
 
 Prints how many states were visited, and for each rule that is left out the length of the shortest
 way to harm; then every trace that is replayed on the engine, and its test. JSON=1 makes the last
-line one JSON object. REPLAY=1 takes guards out of the engine instead, and sees those replays fail
-(see replayed.py). Ends with 0 when all is as it should be, 1 when a rule in place does not keep
+line one JSON object. TRACES=1 prints the traces and their tests alone. REPLAY=1 takes guards out of the
+engine instead, and sees those replays fail (see replayed.py). Ends with 0 when all is as it should be, 1 when a rule in place does not keep
 something from harm or a line of the table of states was never taken, 2 for unusable input, 3 when
 a rule was left out and nothing noticed.
 """
@@ -47,6 +47,9 @@ def never_taken(happened: frozenset[str]) -> list[str]:
 
 
 def main() -> int:
+    if os.environ.get("TRACES"):
+        print(*(f"{name} -> {test}" for name, test in replays()), sep="\n")
+        return 0
     if os.environ.get("REPLAY"):
         from tests.model.protocol import replayed
 

@@ -1,8 +1,8 @@
-"""`REPLAY=1 make model`: guard after guard out of a copy of the engine, until its replays fail.
+"""`REPLAY=1 make model`: guard after guard out of a copy of the engine, and each replay must fail.
 
-Each trace names the guards (tests/red.toml) without which its replay must end badly. A guard whose
-traces all stay harmless is one that the replays do not watch: ends with 3. Traces that another guard
-stands behind are listed. ONLY= takes the guards in whose name this stands.
+Each trace names the guards (tests/red.toml) without which its replay must end badly: one by itself,
+or several that stand behind each other and go out together. One that stays harmless ends it with 3.
+ONLY= takes the guards in whose name this stands.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from tests.model.replay.traces import edits_of_traces, replay_of
 from tests.red import Edit, Lane, edits, lanes, on_lanes, outcomes, trouble, without
 
 
-def _tried(of: tuple[Edit, list[str]], lane: Lane) -> tuple[Edit, dict[str, bool]]:
-    """Which of these traces end badly without this guard."""
-    edit, names = of
-    with without(lane, edit):
+def _tried(of: tuple[tuple[Edit, ...], list[str]], lane: Lane) -> list[str]:
+    """The traces that stay harmless without these guards."""
+    off, names = of
+    with without(lane, *off):
         found, said = outcomes(lane, tuple(replay_of(name) for name in names))
     bad = {
         name
@@ -26,28 +26,30 @@ def _tried(of: tuple[Edit, list[str]], lane: Lane) -> tuple[Edit, dict[str, bool
         for name in names
         if f"[{name}]" in test
     }
-    print(f"{'red  ' if bad else 'green'} {edit.name}: {len(bad)} of {len(names)}", flush=True)
-    for name in names:
-        print(f"  {'red  ' if name in bad else 'green'} {name}", flush=True)
+    without_them = " and ".join(each.name for each in off)
+    print(f"{len(bad)} of {len(names)} end badly without {without_them}", flush=True)
+    green = [name for name in names if name not in bad]
+    print(*(f"  NOTHING NOTICED {name}" for name in green), sep="\n", end="\n" if green else "")
     if len(found) != len(names):
         print(said)
-    return edit, {name: name in bad for name in names}
+    return [f"{name}: {without_them}" for name in green]
 
 
 def main() -> int:
-    """Prints each guard with its traces; the last line is JSON."""
+    """Prints each set of guards with its traces; the last line is JSON."""
     only = os.environ.get("ONLY", "")
     known = {edit.breaks: edit for edit in edits()}
-    wanted = {name: traces for name, traces in edits_of_traces().items() if only in name}
-    wrong = [name for name in wanted if name not in known]
-    wrong += [why for name in wanted if name in known and (why := trouble(known[name]))]
+    wanted = {of: traces for of, traces in edits_of_traces().items() if only in " ".join(of)}
+    named = {name for of in wanted for name in of}
+    wrong = sorted(named - known.keys())
+    wrong += [why for name in sorted(named & known.keys()) if (why := trouble(known[name]))]
     if wrong or not wanted:
         print("These do not fit red.toml:", *wrong, sep="\n  ")
         return 2
+    asked = [(tuple(known[name] for name in of), traces) for of, traces in wanted.items()]
     with lanes() as made:
-        found = on_lanes(made, _tried, [(known[name], traces) for name, traces in wanted.items()])
-    green = [edit.breaks for edit, traces in found if not any(traces.values())]
-    red = sum(any(traces.values()) for _, traces in found)
-    shown = sum(sum(traces.values()) for _, traces in found)
-    print(json.dumps({"guards": red, "traces": shown, "unnoticed": green, "ok": not green}))
+        green = [each for some in on_lanes(made, _tried, asked) for each in some]
+    traces = len({name for some in wanted.values() for name in some})
+    told = {"guards": len(named), "sets": len(wanted), "traces": traces, "unnoticed": green}
+    print(json.dumps(told | {"ok": not green}))
     return 3 if green else 0

@@ -39,3 +39,10 @@ def hears_nothing_of_its_claim(
     if _is_claim(sql):
         raise OperationalError("the connection is lost")
     return said
+
+
+def stores_no_notice(execute: Any, sql: str, parameters: Any, many: bool, context: Any) -> Any:
+    """Whoever dies between hearing of a notice and storing it, as its statement sees it."""
+    if "INSERT INTO notice (" in sql:
+        raise OperationalError("the connection is lost")
+    return execute(sql, parameters, many, context)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from django.db import connection
 from django.utils import timezone
 
 from reconciliation import notices, reconciler
@@ -16,6 +17,7 @@ from refunds.models import Operation
 from tests import build
 from tests.cast import Cast
 from tests.model.replay.crew import Crew, this_worker
+from tests.model.replay.meddling import stores_no_notice
 from tests.model.replay.script import Script
 from tests.model.replay.stage import ACCOUNT, TICK_SECONDS, flight_seconds, playing
 from tests.model.replay.traces import NoticeTrace
@@ -52,6 +54,7 @@ class NoticePlayer:
             {
                 r"the refund turns (\w+)": self._turns,
                 r"(n\d) comes": self._comes,
+                r"(n\d) comes while nothing can be stored": self._comes_in_vain,
                 r"(n\d) is read": self._is_read,
                 r"what (n\d) read is stored": self._stored,
                 r"(n\d)'s reader dies": self.crew.dies,
@@ -112,6 +115,10 @@ class NoticePlayer:
         if said.status == 200:
             self.heard.add(name)
         return said.status
+
+    def _comes_in_vain(self, name: str) -> object:
+        with connection.execute_wrapper(stores_no_notice):
+            return self._comes(name)
 
     def _is_read(self, name: str) -> object:
         """A worker hears of it and asks the provider; what it is shown it holds in its hands."""

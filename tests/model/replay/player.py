@@ -52,7 +52,7 @@ class Player(Around):
                 r"(w\d) dies": self.crew.dies,
                 r"(w\d) asks": self._asks,
                 r"(w\d) sees": self._sees,
-                r"(w\d) decides, .*": self._decides,
+                r"(w\d) decides, (.*)": self._decides,
                 r"a hop says 429 to (r\d)": self._hop,
                 r"(r\d) is lost": self._lost,
                 r"(r\d) (.*?)(, and a copy stays)?": self._lands,

@@ -9,7 +9,8 @@ Each is a table of `tests/model/traces/*.toml`:
     ticks     of the send deadline, the flight, the lookup's lag, the key's window, the lease
     accepted  ticks of flight that two people accepted, by what for
     steps     what happens, one after the other; what the product does not do is passed over
-    edits     guards (tests/red.toml) without which the replay must end badly
+    edits     guards (tests/red.toml): without any one of them the replay must end badly
+    together  guards that stand behind each other: without all of one set it must end badly
     refunds   how many the book has in the end where no rule of ours can keep it to one, with `because`
 """
 
@@ -59,6 +60,7 @@ class Trace:
     accepted: dict[str, int] = field(default_factory=dict)
     fresh: int | None = None
     edits: tuple[str, ...] = ()
+    together: tuple[tuple[str, ...], ...] = ()
     refunds: int = 1
     denies: bool = False
     because: str = ""
@@ -85,6 +87,7 @@ class OrderTrace:
     wants: tuple[int, ...]
     learned: bool = True
     edits: tuple[str, ...] = ()
+    together: tuple[tuple[str, ...], ...] = ()
 
     def frame(self) -> Trace:
         return Trace(name=self.name, without="", harm="", steps=(), **_USUAL)  # type: ignore[arg-type]
@@ -100,6 +103,7 @@ class NoticeTrace:
     steps: tuple[str, ...]
     answered: bool = True
     edits: tuple[str, ...] = ()
+    together: tuple[tuple[str, ...], ...] = ()
 
     def frame(self) -> Trace:
         return Trace(name=self.name, without="", harm="", steps=(), **_USUAL)  # type: ignore[arg-type]
@@ -121,6 +125,7 @@ def operations() -> tuple[Trace, ...]:
                 "ticks": Ticks(**row["ticks"]),
                 "steps": tuple(row["steps"]),
                 "edits": tuple(row.get("edits", ())),
+                "together": _sets(row),
             }
             found.append(Trace(**given))
     return tuple(found)
@@ -140,7 +145,12 @@ def notices() -> tuple[NoticeTrace, ...]:
 
 
 def _as_tuples(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(each) if isinstance(each, list) else each for name, each in row.items()}
+    tuples = {name: tuple(each) if isinstance(each, list) else each for name, each in row.items()}
+    return tuples | {"together": _sets(row)}
+
+
+def _sets(row: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(each) for each in row.get("together", ()))
 
 
 _TEST = "tests/model/test_replays.py::test_a_trace_of_{}_is_harmless[{}]"
@@ -161,11 +171,11 @@ def replay_of(name: str) -> str:
     return dict(replays())[name]
 
 
-def edits_of_traces() -> dict[str, list[str]]:
-    """The guards that traces name, each with its traces."""
-    found: dict[str, list[str]] = {}
+def edits_of_traces() -> dict[tuple[str, ...], list[str]]:
+    """The guards that traces name, one by itself or some together, each with its traces."""
+    found: dict[tuple[str, ...], list[str]] = {}
     every: list[Trace | OrderTrace | NoticeTrace] = [*operations(), *orders(), *notices()]
     for each in every:
-        for edit in each.edits:
-            found.setdefault(edit, []).append(each.name)
+        for guards in (*((edit,) for edit in each.edits), *each.together):
+            found.setdefault(guards, []).append(each.name)
     return found
