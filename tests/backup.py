@@ -39,12 +39,13 @@ class Backup:
             _say(server, "ALTER DATABASE {} ALLOW_CONNECTIONS true", self.name)
 
     def restore(self) -> None:
-        """Put the copy in the database's place; what was written since is lost."""
+        """Put the copy in the database's place; what was written since is in `lost` alone."""
         with self._entered() as server:
             self._empty(server)
             _say(server, "ALTER DATABASE {} RENAME TO {}", self.name, self.lost)
             _say(server, "ALTER DATABASE {} RENAME TO {}", self.copy, self.name)
-            _say(server, "ALTER DATABASE {} ALLOW_CONNECTIONS true", self.name)
+            for name in (self.name, self.lost):
+                _say(server, "ALTER DATABASE {} ALLOW_CONNECTIONS true", name)
 
     def forget(self) -> None:
         """Remove what is left of either."""

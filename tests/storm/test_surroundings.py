@@ -13,6 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.backup import Backup
 from tests.storm.apart import Apart, networks
 from tests.storm.carrier import Carrier
 from tests.storm.standby import Followed, Standby
@@ -95,3 +96,22 @@ def test_a_standby_that_was_cut_off_takes_over_without_the_newest_rows(place: Pa
             assert connection.execute(IDENTITY).fetchone() != before
     finally:
         primary.stop()
+
+
+def test_what_a_restore_put_aside_can_be_read_until_it_is_forgotten(place: Path) -> None:
+    server = Followed(place / "home")
+    try:
+        url = server.ensure("shop")
+        backup = Backup(server.url("postgres"), "shop")
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE TABLE sent (no int)")
+        backup.take()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("INSERT INTO sent VALUES (1)")
+        backup.restore()
+        for name, rows in (("shop", []), (backup.lost, [(1,)])):
+            with psycopg.connect(server.url(name)) as connection:
+                assert connection.execute("SELECT no FROM sent").fetchall() == rows
+        backup.forget()
+    finally:
+        server.stop()
