@@ -10,6 +10,8 @@ from celery import Celery
 from celery.signals import task_postrun, task_prerun, task_success, worker_init, worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+# A worker's start would run Django's checks, which import every page, and pass over what they say.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 import django
 

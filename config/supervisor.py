@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
 
-from config import embedded
+from config import embedded, workers
 from config.demo_secrets import kept_secrets
 from config.supervision import ports
 from config.supervision.kept import Child
@@ -23,7 +24,6 @@ _USUAL = {
     "AFTERSEND_LINK_HOSTS": "shop.example,help.example",
     "AFTERSEND_POLICY_FILE": str(ROOT / "review" / "demo" / "policy.toml"),
 }
-WORKER_STOP_SECONDS = 45  # a call to a provider may take 30 s, and its answer wants storing
 
 
 def main() -> int:
@@ -109,7 +109,7 @@ def _start(demo: Supervisor) -> None:
     demo.keep([_sandbox(demo)])
     demo.run("migrate", (python, "manage.py", "migrate", "--no-input"))
     demo.run("seed_demo", (python, "manage.py", "seed_demo"), shown=True)
-    demo.keep([_web(demo), *_workers(), _beat(demo), _life()])
+    demo.keep([_web(demo), _workers(demo), _life()])
 
 
 def _sandbox(demo: Supervisor) -> Child:
@@ -127,33 +127,22 @@ def _web(demo: Supervisor) -> Child:
     return Child("web", tuple(command), port=int(port), stop_seconds=10)
 
 
-def _workers() -> list[Child]:
+def _workers(demo: Supervisor) -> Child:
     """Money in children of its own, with time limits; lookups only read, threads will do."""
-    rooms = {
-        "money": ["-P", "prefork", "-c", "2"],
-        "lookups": ["-P", "threads", "-c", "8"],
-    }
-    common = ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-    start = [sys.executable, "-m", "celery", "-A", "config.celery", "worker"]
-    return [
-        Child(
-            f"worker-{queue}",
-            (*start, "-Q", queue, "-n", f"{queue}@%h", *pool, *common),
-            stop_seconds=WORKER_STOP_SECONDS,
-        )
-        for queue, pool in rooms.items()
-    ]
+    quiet = "--without-gossip --without-mingle --loglevel INFO"
+    schedule = shlex.quote(str(demo.run_dir / "beat-schedule"))
+    programs = (
+        f"money worker -Q money -n money@%h -P prefork -c 2 {quiet}",
+        f"lookups worker -Q lookups -n lookups@%h -P threads -c 8 {quiet}",
+        f"beat beat -S celery.beat:PersistentScheduler --loglevel INFO --schedule {schedule}",
+    )
+    command = [sys.executable, "-m", "config.workers"]
+    command += [word for program in programs for word in ("--program", program)]
+    return Child("workers", tuple(command), stop_seconds=workers.STOP_SECONDS + 5)
 
 
 def _life() -> Child:
     return Child("demo_life", (sys.executable, "manage.py", "demo_life"))
-
-
-def _beat(demo: Supervisor) -> Child:
-    command = [sys.executable, "-m", "celery", "-A", "config.celery", "beat"]
-    command += ["--scheduler", "celery.beat:PersistentScheduler", "--loglevel", "INFO"]
-    command += ["--schedule", str(demo.run_dir / "beat-schedule")]
-    return Child("beat", tuple(command))
 
 
 if __name__ == "__main__":

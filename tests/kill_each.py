@@ -1,6 +1,6 @@
 """`make kill-each`: with a running demo, kill each of its programs in turn while refunds go on.
 
-For every row of processes.json: SIGKILL; meanwhile somebody approves a refund; a new pid within
+For every row of processes.json, and each program under the workers' roof: SIGKILL; meanwhile somebody approves a refund; a new pid within
 15 s; the refund in the provider's book exactly once within 60 s. At last the supervisor itself,
 after which nothing may live for longer than 10 s. Prints one JSON object; exit 1 when not ok, 2
 when no demo runs.
@@ -29,6 +29,7 @@ BACK_SECONDS_MAX = 15
 BOOKED_SECONDS_MAX = 60
 GONE_SECONDS_MAX = 10
 LOOK_SECONDS = 0.1
+_UNDER_ONE_ROOF = ("money", "lookups", "beat")  # programs of the row `workers`
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Demo:
         first = self.roster()
         self.address: str = first["address"]
         self.supervisor: int = first["supervisor"]
-        self.names: list[str] = [row["name"] for row in first["processes"]]
+        self.names: list[str] = [row["name"] for row in first["processes"]] + list(_UNDER_ONE_ROOF)
         token = json.loads((run_dir / "demo.json").read_text())["sandbox_token"]
         self._book = httpx.Client(base_url=first["sandbox"], headers={"X-Control-Token": token})
 
@@ -66,8 +67,15 @@ class Demo:
 
     def pid(self, name: str) -> int | None:
         rows = {row["name"]: row["pid"] for row in self.roster()["processes"]}
-        pid: int | None = rows[name]
-        return pid
+        if name not in _UNDER_ONE_ROOF:
+            pid: int | None = rows[name]
+            return pid
+        children = (
+            pid
+            for pid, (comm, parent, _) in _everybody().items()
+            if parent == rows["workers"] and comm == name
+        )
+        return next(children, None)
 
     def refunds(self, operation_id: str) -> int:
         """How often the provider paid it; 0 while the provider cannot be asked."""

@@ -39,14 +39,23 @@ class Kept(Protocol):
     def row(self) -> Row: ...
 
 
+class Running(Protocol):
+    """A child as it was started, which leads a process group of its own."""
+
+    @property
+    def pid(self) -> int: ...
+    def terminate(self) -> None: ...
+    def wait(self) -> int: ...
+
+
 class KeptProgram:
     """A child in a process group of its own; its whole group goes before it starts again."""
 
-    def __init__(self, name: str, launch: Callable[[], subprocess.Popen[bytes]]) -> None:
+    def __init__(self, name: str, launch: Callable[[], Running]) -> None:
         self.name = name
         self.restarts = -1
         self._launch = launch
-        self._running: subprocess.Popen[bytes] | None = None
+        self._running: Running | None = None
         self._started = 0.0
         self._delay_seconds = FIRST_DELAY_SECONDS
         self._due = 0.0

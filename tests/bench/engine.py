@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -18,7 +20,7 @@ from uuid_utils.compat import uuid7
 
 from tests.bench import machine, server
 from tests.bench.figures import percentile
-from tests.bench.ground import CLIENT, SENDER
+from tests.bench.ground import CLIENT, SENDER, WORKERS
 from tests.bench.place import Place, ended
 from tests.walkthrough.programs import Program
 
@@ -102,7 +104,7 @@ class Engine:
         proposals come while no worker runs, and then the senders work alone."""
         with self.place.server() as watch, self.place.server(self.name) as database:
             since, first = uuid7(), self._take(count)
-            with self._asleep(*self.programs):
+            with self._asleep(*WORKERS):
                 mark = server.Mark.of(watch)
                 self._propose(first, count)
                 proposed = server.written(watch, mark)
@@ -193,10 +195,15 @@ class Engine:
 
     @contextmanager
     def _asleep(self, *names: str) -> Iterator[None]:
-        with ExitStack() as all_of_them:
-            for name in names:
-                all_of_them.enter_context(self.programs[name].asleep())
+        """SIGSTOP these programs while the block runs: alive, and doing nothing."""
+        pids = machine.called(self.programs["workers"].pid, names)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
             yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
     def _workers(self) -> list[int]:
         return [program.pid for program in self.programs.values()]

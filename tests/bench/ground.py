@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = "aftersend"
 CLIENT, SENDER, FINDER = "aftersend_client", "aftersend_sender", "aftersend_finder"
 PROCESSES = 2
+SENDERS = tuple(f"money-{no}" for no in range(1, PROCESSES + 1))
+WORKERS = (*SENDERS, "lookups", "beat")
 # Delays only, as in the walkthrough; no rule is shortened away.
 LIMITS: dict[str, Any] = {
     "send_delay_seconds": 0,
@@ -109,24 +111,13 @@ class Ground:
             database.execute(f"CREATE SCHEMA {SCHEMA}")
 
     def commands(self) -> dict[str, tuple[str, list[str]]]:
-        """Program -> (database role, command): senders, who finds out, and the beat."""
-        start = [sys.executable, "-m", "tests.bench.worker", "-A", "config.celery"]
-        quiet = ["--without-gossip", "--without-mingle", "--loglevel", "ERROR"]
-        threads = str(self.in_flight // PROCESSES)
-        senders = {
-            f"money-{no}": (
-                SENDER,
-                [*start, "worker", "-Q", "money", "-n", f"money{no}@%h"]
-                + ["-P", "threads", "-c", threads, *quiet],
-            )
-            for no in range(1, PROCESSES + 1)
-        }
-        beat = str(self.run_dir / "beat-schedule")
-        return senders | {
-            "lookups": (
-                FINDER,
-                [*start, "worker", "-Q", "lookups", "-n", "look@%h", "-P", "threads", "-c", "4"]
-                + quiet,
-            ),
-            "beat": (FINDER, [*start, "beat", "-s", beat, "--loglevel", "ERROR"]),
-        }
+        """Program -> (database role, command): all of them under one roof, see `WORKERS`."""
+        quiet = "--without-gossip --without-mingle --loglevel ERROR"
+        threads = self.in_flight // PROCESSES
+        told = [
+            f"{SENDER} {name} worker -Q money -n {name}@%h -P threads -c {threads} {quiet}"
+            for name in SENDERS
+        ]
+        told.append(f"{FINDER} lookups worker -Q lookups -n look@%h -P threads -c 4 {quiet}")
+        told.append(f"{FINDER} beat beat -s {self.run_dir / 'beat-schedule'} --loglevel ERROR")
+        return {"workers": (SENDER, [sys.executable, "-m", "tests.bench.workers", *told])}

@@ -41,6 +41,18 @@ def fdatasync_us(folder: Path, count: int = 100) -> int:
     return round(statistics.median(taken) * 1e6)
 
 
+def called(root: int, names: Iterable[str]) -> list[int]:
+    """The processes of these names below a process. Raises AssertionError where one is missing."""
+    wanted = set(names)
+    found = {}
+    for pid in tree(root):
+        name = Path(f"/proc/{pid}/comm").read_text().strip()
+        if name in wanted:
+            found[name] = pid
+    assert found.keys() == wanted, f"not running: {', '.join(sorted(wanted - found.keys()))}"
+    return list(found.values())
+
+
 def tree(root: int) -> set[int]:
     """A process and everything that descends from it, as far as it runs."""
     parents: dict[int, int] = {}
