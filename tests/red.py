@@ -33,7 +33,12 @@ RUN_SECONDS_MAX = 300
 OF_THE_DATABASE = (
     "refunds/domain/states.py",
     "refunds/migrations/0002_guards.py",
+    "refunds/migrations/0013_over_refunded.py",
+    "refunds/migrations/0015_history_without_locks.py",
+    "refunds/migrations/0017_one_name_of_a_wish.py",
+    "refunds/migrations/0018_open_while_submitting.py",
     "reconciliation/migrations/0006_outbox.py",
+    "reconciliation/migrations/0014_outbox_of_what_is_told.py",
 )
 
 

@@ -11,9 +11,11 @@ from refunds.models import Operation
 class Consequence(models.Model):
     """Something happened that somebody may have to hear of. Written with it, or not at all.
 
-    Triggers write one per event, approval, reason of a case, ruling that two must sign, alarm that
-    is to be told, and pause of an account; `outbox.announce` writes the others. `seq` is the event's; `name` is unique and
-    identifies everything else. `expanded_at`: when it became deliveries, perhaps none.
+    Triggers write one per event that anybody is told of (see `outbox_plan.SILENT`), approval,
+    reason of a case, ruling that two must sign, alarm that is to be told, and pause of an account;
+    `outbox.announce` writes the others. `seq` is the event's, whose row its own trigger alone
+    writes; `name` is unique and identifies everything else. `expanded_at`: when it became
+    deliveries, perhaps none.
     """
 
     operation = models.ForeignKey(
@@ -29,7 +31,6 @@ class Consequence(models.Model):
     class Meta:
         db_table = "outbox"
         constraints = [
-            models.UniqueConstraint(fields=["operation", "seq"], name="outbox_once_an_event"),
             models.UniqueConstraint(
                 fields=["name"], condition=~models.Q(name=""), name="outbox_once_a_name"
             ),

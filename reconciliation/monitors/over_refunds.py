@@ -24,7 +24,9 @@ def over_refunded() -> int:
         order_id=OuterRef("order_id"), payment=OuterRef("pk"), state__in=sorted(states.UNCERTAIN)
     )
     suspects = (
-        Payment.objects.filter(captured_minor__lt=F("refunded_minor") + F("held_minor"))
+        Payment.objects.filter(
+            over_refunded__isnull=False, captured_minor__lt=F("refunded_minor") + F("held_minor")
+        )
         .filter(Q(captured_minor__lt=F("refunded_minor")) | ~Exists(uncertain))
         .exclude(
             pk__in=Case.objects.filter(

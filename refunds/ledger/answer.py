@@ -17,6 +17,7 @@ from refunds.domain.outcome import Answer, Outcome, RawAnswer
 from refunds.ledger.claim import Claim
 
 _PROOF_PATIENCE_SECONDS = 20
+_OF_THE_BODY = ("content-type", "content-length")
 # Evidence is never fenced; the attempt belongs to its own sender; the move needs state, fence
 # and attempt count (rules 13, 21, 30). Every value passes between the parts by RETURNING: all
 # parts of one statement see one snapshot. A refusal releases money and therefore locks the
@@ -219,7 +220,9 @@ def record_answer(
         "started_at": started_at,
         "body": raw.body,
         "facts": canonical(_facts(answer, raw)).decode(),
-        "detail": canonical({"because": answer.because, "code": answer.code}).decode(),
+        "detail": canonical(
+            {"because": answer.because} | ({"code": answer.code} if answer.code else {})
+        ).decode(),
         "connected_at": raw.connected_at,
         "first_byte_at": raw.first_byte_at,
         "ref": record.ref if record else None,
@@ -270,8 +273,9 @@ def _store_alone(parameters: dict[str, Any]) -> None:
 
 
 def _facts(answer: Answer, raw: RawAnswer) -> dict[str, object]:
-    return answer.facts() | {
-        "status": raw.status,
-        "headers": raw.headers,
-        "failure": raw.failure or raw.unreadable,
-    }
+    """Of an answer that was read, what says how to read its body is left out: it was JSON, whole."""
+    was_read = answer.record is not None
+    left_out = _OF_THE_BODY if was_read else ()
+    headers = {name: told for name, told in raw.headers.items() if name not in left_out}
+    facts = answer.facts() | {"status": raw.status, "headers": headers}
+    return facts if was_read else facts | {"failure": raw.failure or raw.unreadable}

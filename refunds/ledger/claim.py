@@ -61,15 +61,16 @@ TRIED = """tried AS (
 CLAIM = """
 WITH ready AS MATERIALIZED (
   SELECT o.id, o.order_id, o.payment_id, o.amount_minor, o.attempt_count + 1 AS no,
-         r.version AS order_version, s.operation_id IS NULL AS fresh
+         r.version AS order_version, s.state IS DISTINCT FROM 'held' AS fresh,
+         s.operation_id IS NULL AS first
   FROM operation o
   JOIN payment p ON p.id = o.payment_id
   JOIN orders r ON r.id = o.order_id
   LEFT JOIN provider_account a ON a.name = o.provider_account
-  LEFT JOIN reservation s ON s.operation_id = o.id AND s.state = 'held'
+  LEFT JOIN reservation s ON s.operation_id = o.id
   WHERE o.id = %(id)s AND o.state = 'authorized'
     AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
-    AND (s.operation_id IS NOT NULL
+    AND (s.state = 'held'
          OR p.captured_minor - p.refunded_minor - p.held_minor >= o.amount_minor)
     AND NOT EXISTS (
       SELECT FROM attempt t WHERE t.operation_id = o.id
@@ -89,8 +90,10 @@ WITH ready AS MATERIALIZED (
   FROM ready y WHERE p.id = y.payment_id AND y.fresh
 ), hold AS (
   INSERT INTO reservation (operation_id, payment_id, amount_minor, state)
-  SELECT id, payment_id, amount_minor, 'held' FROM ready WHERE fresh
-  ON CONFLICT (operation_id) DO UPDATE SET state = 'held'
+  SELECT id, payment_id, amount_minor, 'held' FROM ready WHERE first
+), again AS (
+  UPDATE reservation s SET state = 'held'
+  FROM ready y WHERE s.operation_id = y.id AND y.fresh AND NOT y.first
 ), bump AS (
   UPDATE orders r SET version = r.version + 1 FROM ready y WHERE r.id = y.order_id AND y.fresh
   RETURNING r.id, r.version

@@ -6,7 +6,7 @@ from typing import Any
 
 import uuid_utils.compat as uuids
 
-from refunds.domain import fingerprint
+from refunds.domain import fingerprint, wish
 from refunds.models import Order, Payment
 from refunds.providers import registry
 from refunds.providers.base import Wish
@@ -58,9 +58,4 @@ def mint(
 
 def business_key_of(order: Order, request_ref: str) -> str:
     """What one wish of one order is called, for life."""
-    return f"refund:{_part(order.ref)}:{_part(request_ref)}"
-
-
-def _part(ref: str) -> str:
-    """A merchant's reference inside a business key: a colon in it must not end the part."""
-    return ref.replace("%", "%25").replace(":", "%3A")
+    return wish.business_key(order.ref, request_ref)

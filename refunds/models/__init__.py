@@ -11,7 +11,7 @@ from refunds.models.operations import (
     Proposal,
     Reservation,
 )
-from refunds.models.orders import Order, OrderMove, Payment
+from refunds.models.orders import Order, OrderMove, OverRefunded, Payment
 from refunds.models.outside import Dispute, UnplacedRefund
 from refunds.models.people import Agent, Credential, Person
 from refunds.models.sending import ProviderAccount, Quarantine, SendingStop
@@ -29,6 +29,7 @@ __all__ = [
     "Operation",
     "Order",
     "OrderMove",
+    "OverRefunded",
     "Payment",
     "Person",
     "PolicyCheck",

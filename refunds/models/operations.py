@@ -88,8 +88,7 @@ class Operation(models.Model):
     class Meta:
         db_table = "operation"
         constraints = [
-            # Not `unique=True`: that would add a second index for LIKE, which nobody asks.
-            models.UniqueConstraint(fields=["business_key"], name="operation_business_key"),
+            # The business key is made of these two, which a trigger holds, and unique with them.
             models.UniqueConstraint(fields=["order", "request_ref"], name="operation_request"),
             # Over a flag that ends with the operation and is never set again: a set of live
             # states would make `contradicted` fail while a remedy is open.
@@ -131,7 +130,8 @@ class Operation(models.Model):
 class Event(models.Model):
     """One move of one operation. Append-only; the head of an operation is its last event."""
 
-    pk = models.CompositePrimaryKey("operation_id", "seq", "to_state")
+    # In the database the constraint event_one_per_step.
+    pk = models.CompositePrimaryKey("operation_id", "seq")
     operation = models.ForeignKey(
         Operation, on_delete=models.PROTECT, related_name="events", db_index=False
     )
@@ -151,7 +151,6 @@ class Event(models.Model):
         # Rows come in the order of time: the standing questions read the last minutes by it.
         indexes = [BrinIndex(fields=["at"], name="event_by_time", autosummarize=True)]
         constraints = [
-            models.UniqueConstraint(fields=["operation", "seq"], name="event_one_per_step"),
             models.CheckConstraint(name="event_seq_from_one", condition=models.Q(seq__gte=1)),
             # Without it a first-looking event skips the chain (MATCH SIMPLE).
             models.CheckConstraint(
@@ -166,7 +165,8 @@ class Attempt(models.Model):
     """One request intended for the wire. `outcome` is set once, by its own sender.
 
     A NULL outcome on a closed attempt is ambiguous for ever, unless a stored absence finding
-    covers it (`settled_by_evidence`).
+    covers it (`settled_by_evidence`). It is opened while its operation is being sent under it
+    and no other is open, which triggers hold: the operation's own row says by which attempt.
     """
 
     pk = models.CompositePrimaryKey("operation_id", "no")
@@ -206,11 +206,6 @@ class Attempt(models.Model):
                         "unanswered",
                     ]
                 ),
-            ),
-            models.UniqueConstraint(
-                fields=["operation"],
-                condition=models.Q(closed_at__isnull=True),
-                name="attempt_one_open",
             ),
         ]
 
@@ -279,6 +274,8 @@ class Approval(models.Model):
 class PolicyCheck(models.Model):
     """One check as it was run, with its inputs. Append-only."""
 
+    # In the database the constraint policy_check_position.
+    pk = models.CompositePrimaryKey("operation_id", "position")
     operation = models.ForeignKey(
         Operation, on_delete=models.PROTECT, related_name="checks", db_index=False
     )
@@ -290,9 +287,6 @@ class PolicyCheck(models.Model):
 
     class Meta:
         db_table = "policy_check"
-        constraints = [
-            models.UniqueConstraint(fields=["operation", "position"], name="policy_check_position")
-        ]
 
 
 class Proposal(models.Model):

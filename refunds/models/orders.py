@@ -39,6 +39,8 @@ class OrderMove(models.Model):
     dispute capture_reversed frozen unfrozen. `detail` holds old and new values of a feed.
     """
 
+    # In the database the constraint order_move_version.
+    pk = models.CompositePrimaryKey("order_id", "version")
     order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="moves", db_index=False)
     version = models.BigIntegerField()
     cause = models.CharField(max_length=32)
@@ -54,16 +56,14 @@ class OrderMove(models.Model):
         db_table = "order_move"
         # Rows come in the order of time: the standing questions read the last minutes by it.
         indexes = [BrinIndex(fields=["at"], name="order_move_by_time", autosummarize=True)]
-        constraints = [
-            models.UniqueConstraint(fields=["order", "version"], name="order_move_version")
-        ]
 
 
 class Payment(models.Model):
     """One captured payment of an order. Amounts in minor units of its own currency.
 
     No CHECK holds refunded + held under captured: truth from outside must be storable.
-    The cap is in the claim statement.
+    The cap is in the claim statement. No index stands over what every refund changes, the amounts:
+    all the others would be written with each change.
     """
 
     order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="payments")
@@ -80,14 +80,6 @@ class Payment(models.Model):
     class Meta:
         db_table = "payment"
         indexes = [
-            # More went out, or is on its way, than came in: found by the monitor without a scan.
-            models.Index(
-                fields=["id"],
-                condition=models.Q(
-                    captured_minor__lt=models.F("refunded_minor") + models.F("held_minor")
-                ),
-                name="payment_over_refunded",
-            ),
             # For a reader who types the beginning of a reference, whatever the account and the
             # collation.
             models.Index(
@@ -113,3 +105,17 @@ class Payment(models.Model):
     def available_minor(self) -> int:
         """What may still be refunded; negative when more went out than came in."""
         return self.captured_minor - self.refunded_minor - self.held_minor
+
+
+class OverRefunded(models.Model):
+    """A payment of which more went out, or was on its way, than came in, at some time.
+
+    Written by a trigger of the payment whenever it happens; whether it is so now, its amounts say.
+    """
+
+    payment = models.OneToOneField(
+        Payment, on_delete=models.PROTECT, primary_key=True, related_name="over_refunded"
+    )
+
+    class Meta:
+        db_table = "over_refunded"

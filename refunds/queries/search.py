@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from refunds.domain.wish import wish_called
 from refunds.models import Operation, Order, Payment, ProviderAccount, ProviderRefund
 
 TEXT_LENGTH_MAX = 320  # of the longest identifier, a business key
@@ -103,9 +104,12 @@ def _named(text: str) -> list[Hit]:
 
 
 def _operations_called(text: str) -> QuerySet[Operation]:
-    identity = _uuid(text)
-    known = Q(pk=identity) if identity else Q(business_key=text)
-    return _operations_shown().filter(known)
+    identity, wish = _uuid(text), wish_called(text)
+    if identity:
+        return _operations_shown().filter(pk=identity)
+    if wish is None:
+        return Operation.objects.none()
+    return _operations_shown().filter(order__ref=wish[0], request_ref=wish[1], business_key=text)
 
 
 def _operations(text: str, orders: list[Order], named: list[Hit]) -> list[Operation]:

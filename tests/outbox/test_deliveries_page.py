@@ -110,9 +110,9 @@ def test_what_is_not_turned_into_messages_yet_is_said(cast: Cast, settings: Any)
     settings.CALLBACKS, settings.CALLBACK_SECRETS = {"staff": "https://chat.example/"}, (SECRET,)
     build.order()
     build.proposed(cast.echo)
-    assert Consequence.objects.filter(expanded_at=None).count() == 2
+    assert Consequence.objects.filter(expanded_at=None).count() == 1
     page = text(signed_in(cast.omar).get("/deliveries"))
-    assert "<b>2</b> that happened are not turned into messages yet" in page
+    assert "<b>1</b> that happened is not turned into messages yet" in page
     assert "Told: the staff room." in page
 
 

@@ -132,5 +132,5 @@ class Desk:
         else:
             row.settled_at = None
         past.sold.busy_until = max(past.sold.busy_until, at)
-        past.steps.append(Step(row.version, row.state, row.round))
+        past.steps.append(Step(row.version, row.state, row.round, row.attempt_count))
         return moved

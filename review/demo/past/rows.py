@@ -44,6 +44,7 @@ class Step:
     version: int
     state: str
     round: int
+    attempt_count: int
 
 
 @dataclass(slots=True, eq=False)

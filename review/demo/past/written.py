@@ -30,8 +30,10 @@ from review.demo.past.rows import SESSION, Past, Rows
 
 _JUDGED = 1  # the index of the step after which an operation is written
 _MOVED = """
-UPDATE operation o SET state = step.state, version = step.version, round = step.round
-FROM unnest(%s::uuid[], %s::text[], %s::int[], %s::int[]) AS step (id, state, version, round)
+UPDATE operation o SET state = step.state, version = step.version, round = step.round,
+  attempt_count = step.attempt_count
+FROM unnest(%s::uuid[], %s::text[], %s::int[], %s::int[], %s::int[])
+  AS step (id, state, version, round, attempt_count)
 WHERE o.id = step.id
 """
 
@@ -91,6 +93,7 @@ def _operations(operations: Iterable[Past]) -> None:
         judged = past.steps[_JUDGED]
         row = past.row
         row.state, row.version, row.round = judged.state, judged.version, judged.round
+        row.attempt_count = judged.attempt_count
     Operation.objects.bulk_create([past.row for past in operations])
 
 
@@ -117,5 +120,6 @@ def _move(operations: list[Past]) -> None:
                         [step.state for _, step in ahead],
                         [step.version for _, step in ahead],
                         [step.round for _, step in ahead],
+                        [step.attempt_count for _, step in ahead],
                     ],
                 )

@@ -60,7 +60,7 @@ class Guarded:
         columns = [str(field.column) for field in Operation._meta.concrete_fields]
         values = {name: name for name in columns} | {
             "id": "gen_random_uuid()",
-            "business_key": "business_key || '-copied'",
+            "business_key": "'refund:4821:copied'",
             "request_ref": "'copied'",
             **changes,
         }

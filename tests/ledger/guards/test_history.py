@@ -50,15 +50,54 @@ def test_every_table_of_history_has_its_own_lock_against_truncation(
 # Attempts
 
 
-def test_an_operation_has_one_open_attempt(guarded: Guarded) -> None:
-    again = (
-        "INSERT INTO attempt (operation_id, no, fence, recorded_at, send_deadline, lease_until,"
-        " account_identity, contract_hash) SELECT operation_id, no + {step}, fence, recorded_at,"
-        " send_deadline, lease_until, account_identity, contract_hash FROM attempt"
-    )
-    guarded.accepts(again.format(step=1))
-    two = f"WITH first AS ({again.format(step=1)}) {again.format(step=2)}"
-    guarded.refuses(two, says="attempt_one_open")
+AGAIN = (
+    "INSERT INTO attempt (operation_id, no, fence, recorded_at, send_deadline, lease_until,"
+    " closed_at, account_identity, contract_hash) SELECT t.operation_id, {no}, {fence},"
+    " recorded_at, send_deadline, lease_until, {closed_at}, account_identity, contract_hash"
+    " FROM attempt t JOIN {operation} o ON o.id = t.operation_id"
+)
+_MOVED = (
+    "WITH moved AS (UPDATE operation SET state = 'submitting', version = version + 1,"
+    " attempt_count = attempt_count + 1 WHERE state = 'unknown'"
+    " RETURNING id, version, attempt_count), noted AS (INSERT INTO event (operation_id, seq,"
+    " event, from_state, to_state, actor_kind, actor, detail, at) SELECT id, version,"
+    " 'resubmitted', 'unknown', 'submitting', 'dispatcher', 'test', '{}', clock_timestamp()"
+    " FROM moved) "
+)
+SENT_AGAIN = _MOVED + AGAIN.format(
+    no="o.attempt_count", fence="o.version", closed_at="NULL", operation="moved"
+)
+
+
+def test_an_attempt_is_open_only_while_its_operation_is_being_sent_under_it(
+    guarded: Guarded,
+) -> None:
+    guarded.accepts(SENT_AGAIN)
+    of_another = {"fence": "o.version", "closed_at": "NULL", "operation": "operation"}
+    unsent = AGAIN.format(no="o.attempt_count + 1", **of_another)
+    guarded.refuses(unsent, says="attempt_one_open")
+    closed = of_another | {"closed_at": "clock_timestamp()"}
+    guarded.accepts(AGAIN.format(no="o.attempt_count + 1", **closed))
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        # Another one beside it, with or without the count that says so.
+        AGAIN.format(no="9", fence="o.version", closed_at="NULL", operation="operation")
+        + " LIMIT 1",
+        "UPDATE operation SET attempt_count = attempt_count + 1 WHERE state = 'submitting'",
+        # On to where it is sent from once more.
+        "WITH m AS (UPDATE operation SET state = 'unknown', version = version + 1"
+        " WHERE state = 'submitting' RETURNING id, version) INSERT INTO event (operation_id, seq,"
+        " event, from_state, to_state, actor_kind, actor, detail, at) SELECT id, version,"
+        " 'unanswered', 'submitting', 'unknown', 'dispatcher', 'test', '{}', clock_timestamp()"
+        f" FROM m; {SENT_AGAIN} WHERE t.no = 1",
+    ],
+)
+def test_an_operation_has_one_open_attempt(guarded: Guarded, then: str) -> None:
+    both = f"{SENT_AGAIN}; {then}"
+    guarded.refuses(f"DO $$ BEGIN {both}; END $$", says="attempt_one_open")
 
 
 @pytest.mark.parametrize("outcome", ["confirmed", "not_sent", None])

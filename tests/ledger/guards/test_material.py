@@ -180,6 +180,7 @@ def test_a_payment_and_amount_have_one_live_operation(guarded: Guarded) -> None:
     ("changes", "says"),
     [
         ({"business_key": "business_key"}, "operation_business_key"),
+        ({"business_key": "'refund:4821:another'"}, "operation_business_key"),
         ({"request_ref": "request_ref"}, "operation_request"),
         ({"amount_minor": "0"}, "operation_amount_positive"),
         ({"amount_minor": "-1"}, "operation_amount_positive"),

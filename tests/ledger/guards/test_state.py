@@ -119,8 +119,16 @@ def test_a_move_by_the_wrong_kind_of_actor_is_refused(guarded: Guarded, kind: st
 def test_the_right_move_is_accepted(guarded: Guarded) -> None:
     """The statement of these tests is refused for its content and not for its form."""
     guarded.accepts(
+        move("withdrawn", "authorized", "withdrawn", "lead"),
+        [guarded.authorized.pk],
+    )
+
+
+def test_no_operation_is_being_sent_without_an_attempt(guarded: Guarded) -> None:
+    guarded.refuses(
         move("submission_started", "authorized", "submitting", "dispatcher"),
         [guarded.authorized.pk],
+        says="attempt_one_open",
     )
 
 
