@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from typing import Any
 
 from celery import Celery
-from celery.signals import task_postrun, task_prerun, task_success, worker_init, worker_ready
+from celery.signals import (
+    celeryd_after_setup,
+    task_postrun,
+    task_prerun,
+    task_success,
+    worker_init,
+    worker_ready,
+    worker_shutting_down,
+)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # A worker's start would run Django's checks, which import every page, and pass over what they say.
@@ -23,7 +33,7 @@ from django.utils import timezone
 
 from config import broker
 from reconciliation.monitors import machinery
-from refunds import doorbell
+from refunds import crew, doorbell
 from refunds.checks import require_trustworthy_database
 
 app = Celery("aftersend")
@@ -33,6 +43,7 @@ app.conf.update(
     task_default_queue="lookups",
     task_routes={
         "refunds.tasks.send": {"queue": "money"},
+        "refunds.tasks.send_ready": {"queue": "money"},
         "refunds.tasks.resend": {"queue": "money"},
         "refunds.tasks.*": {"queue": "lookups"},
         "reconciliation.tasks.*": {"queue": "lookups"},
@@ -76,9 +87,42 @@ app.conf.beat_schedule = {
 app.autodiscover_tasks(["refunds", "reconciliation", "review"])
 
 
+class _Spaced:
+    """Lets one through in so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._next_at = 0.0
+
+    def may(self) -> bool:
+        with self._lock:
+            now = time.monotonic()
+            if now < self._next_at:
+                return False
+            self._next_at = now + self._seconds
+            return True
+
+
+_wakes = _Spaced(crew.WAKE_SPACING_SECONDS)
+
+
 def ring(task: str, operation_id: str, after_seconds: float) -> None:
-    """Put one message on the queue; a broker that is away raises kombu's OperationalError."""
-    app.send_task(task, args=[operation_id], countdown=after_seconds or None, retry=False)
+    """Put one message on the queue; a broker that is away raises kombu's OperationalError.
+
+    What is ready at once needs no message of its own: a wake-up says so, for all of them, and
+    whoever hears it looks long enough for those that follow closely (`refunds.crew`).
+    """
+    if task == "refunds.tasks.send" and not after_seconds:
+        if not _wakes.may():
+            return
+        task, operation_id = "refunds.tasks.send_ready", ""
+    app.send_task(
+        task,
+        args=[operation_id] if operation_id else [],
+        countdown=after_seconds or None,
+        retry=False,
+    )
 
 
 doorbell.connect(ring)
@@ -95,6 +139,18 @@ def _keep_what_is_good(**_: object) -> None:
 def _remember_that_it_ran(sender: Any, **_: object) -> None:
     if sender.name in _scheduled:
         machinery.ran(sender.name, timezone.now())
+
+
+@celeryd_after_setup.connect
+def _count_hands(instance: Any, **_: object) -> None:
+    # A pool of processes has one sender in each.
+    in_threads = instance.pool_cls.__module__ == "celery.concurrency.thread"
+    crew.OF_THIS_PROCESS.size = instance.concurrency if in_threads else 1
+
+
+@worker_shutting_down.connect
+def _finish_what_is_in_hand(**_: object) -> None:
+    crew.OF_THIS_PROCESS.stop()
 
 
 @worker_init.connect

@@ -42,8 +42,13 @@ if ENV.database_pool:
     }
 DATABASES["default"]["OPTIONS"] |= {
     # T23: nothing waits for ever; a lock that does not come in 2 s is a clear error.
-    "options": "-c statement_timeout=5000 -c lock_timeout=2000 -c timezone=UTC",
+    "options": "-c statement_timeout=5000 -c lock_timeout=2000 -c timezone=UTC"
+    # Whatever a prepared statement is called with, its plan is the same.
+    " -c plan_cache_mode=force_generic_plan",
     "connect_timeout": 3,
+    # What runs through refunds.ledger.prepared is prepared at its first use; Django's own
+    # statements never are.
+    "prepare_threshold": 0,
 }
 CACHES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}

@@ -11,6 +11,7 @@ import socket
 import time
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
 
 import structlog
 from django.conf import settings
@@ -20,9 +21,17 @@ from refunds import policies, witness
 from refunds.domain import states
 from refunds.domain.errors import ClaimRefused
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer
-from refunds.ledger import Claim, claim, database_now, held_to, lapse, record_answer, resubmit
+from refunds.ledger import (
+    Claim,
+    claim,
+    held_to,
+    lapse,
+    prepared,
+    record_answer,
+    resubmit,
+)
 from refunds.ledger.sending import pause
-from refunds.models import Operation, Quarantine, SendingStop
+from refunds.models import Operation, Payment
 from refunds.providers import http, registry
 from refunds.providers.base import Account
 from refunds.why import lapse_cause
@@ -30,9 +39,42 @@ from refunds.why import lapse_cause
 log = structlog.get_logger(__name__)
 
 
+_TO_SEND = (
+    "id",
+    "provider_account",
+    "amount_minor",
+    "currency",
+    "provider_key",
+    "body",
+    "state",
+    "attempt_count",
+    "halted",
+    "not_before",
+)
+_READ = """
+SELECT p.id, p.ref, /*columns*/ FROM operation o JOIN payment p ON p.id = o.payment_id
+WHERE o.id = %(id)s::uuid
+""".replace("/*columns*/", ", ".join(f"o.{name}" for name in _TO_SEND))
+
+
+@cache
+def _host() -> str:
+    return socket.gethostname()
+
+
 def worker_name() -> str:
     """Who sends, for the trail: host and process."""
-    return f"dispatcher:{socket.gethostname()}:{os.getpid()}"
+    return f"dispatcher:{_host()}:{os.getpid()}"
+
+
+def _to_send(operation_id: str) -> Operation | None:
+    """The operation and its payment, with what a send needs; the rest is read when it is asked."""
+    row = prepared.one(_READ, {"id": operation_id})
+    if row is None:
+        return None
+    operation = Operation.from_db("default", _TO_SEND, row[2:])
+    operation.payment = Payment.from_db("default", ("id", "ref"), row[:2])
+    return operation
 
 
 def send(operation_id: str) -> str:
@@ -42,7 +84,7 @@ def send(operation_id: str) -> str:
     no longer applies), or the event that the answer caused. Raises CommitUnknown when the claim
     was not confirmed: nothing was sent then.
     """
-    operation = Operation.objects.select_related("payment").filter(pk=operation_id).first()
+    operation = _to_send(operation_id)
     if operation is None or operation.state != states.AUTHORIZED:
         return "gone"
     account = registry.accounts().get(operation.provider_account)
@@ -62,7 +104,7 @@ def resend(operation_id: str) -> str:
     Returns `gone` (not unknown any more), `waiting` (some condition does not hold now; the next
     lookup asks again), or the event that the answer caused. Raises CommitUnknown as `send` does.
     """
-    operation = Operation.objects.select_related("payment").filter(pk=operation_id).first()
+    operation = _to_send(operation_id)
     if operation is None or operation.state != states.UNKNOWN:
         return "gone"
     account = registry.accounts().get(operation.provider_account)
@@ -214,14 +256,23 @@ def _wait(operation: Operation) -> None:
     Operation.objects.filter(pk=operation.pk, state=states.AUTHORIZED).update(due_at=soon)
 
 
+_READY = """
+SELECT id, order_id FROM operation
+WHERE state = 'authorized' AND due_at <= clock_timestamp() AND NOT halted
+  AND NOT EXISTS (SELECT FROM sending_stop WHERE ended_at IS NULL)
+  AND NOT EXISTS (SELECT FROM quarantine WHERE lifted_at IS NULL)
+ORDER BY due_at, id LIMIT %(batch_max)s::bigint
+"""
+
+
 def ready(batch_max: int) -> list[str]:
     """Ids of authorized operations that are due, oldest first; none while everything is stopped."""
-    if (
-        SendingStop.objects.filter(ended_at=None).exists()
-        or Quarantine.objects.filter(lifted_at=None).exists()
-    ):
-        return []
-    due = Operation.objects.filter(
-        state=states.AUTHORIZED, due_at__lte=database_now(), halted=False
-    ).order_by("due_at", "pk")
-    return [str(pk) for pk in due.values_list("pk", flat=True)[:batch_max]]
+    return [str(found[0]) for found in prepared.rows(_READY, {"batch_max": batch_max})]
+
+
+def ready_apart(batch_max: int) -> list[str]:
+    """The same, and of each order only the oldest: two of one order wait for each other's lock."""
+    apart: dict[int, str] = {}
+    for found, order in prepared.rows(_READY, {"batch_max": batch_max}):
+        apart.setdefault(order, str(found))
+    return list(apart.values())

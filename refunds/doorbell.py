@@ -15,13 +15,19 @@ _bells: list[Bell] = []
 
 def connect(bell: Bell) -> None:
     """Give the callable that puts (task name, operation or notice id, delay in seconds) on a
-    queue."""
+    queue. Without an id the task finds by itself what to do."""
     _bells[:] = [bell]
 
 
 def ring_send(operation_id: object, after_seconds: float = 0) -> None:
     """After the commit: tell a worker of the money queue that this operation may be ready."""
     _ring_on_commit("refunds.tasks.send", operation_id, after_seconds)
+
+
+def ring_hands(count: int) -> None:
+    """Now: tell so many idle senders that something is ready, whatever it is."""
+    for _ in range(count):
+        _ring("refunds.tasks.send_ready", "", 0)
 
 
 def ring_resend(operation_id: object) -> None:

@@ -7,18 +7,19 @@ call, the same wish (request_ref), and an equivalent that is open or has ended l
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
-from django.db.models import Model, QuerySet
 from django.utils import timezone
 
-from refunds import doorbell, making_good, policies
+from refunds import doorbell, intake_look, making_good, policies
 from refunds import intake_refusals as refusals
 from refunds.domain import fingerprint, sameness, states
 from refunds.domain.contract import allowed
 from refunds.domain.judging import judge
-from refunds.intake_facts import gather, take_turns
+from refunds.domain.policy import Policy
+from refunds.intake_facts import gather
+from refunds.intake_look import OnPayment, Seen
 from refunds.ledger.opening import open_operation
 from refunds.models import (
     Operation,
@@ -61,33 +62,42 @@ def propose(request: ProposalRequest, caller: Caller) -> Proposed:
 
 
 def _propose(request: ProposalRequest, caller: Caller) -> Proposed:
-    call = _same_call(request, caller)
-    if call is not None:
-        return call
-    order = Order.objects.select_for_update().filter(ref=request.order_ref).first()
+    now = timezone.now()
+    policy = policies.current()
+    entered = intake_look.enter(request, caller)
+    if entered.known:
+        return _same_call(request, caller)
+    order = entered.order
     if order is None:
         raise refusals.order_unknown(request.order_ref)
+    seen = intake_look.look(
+        request,
+        caller,
+        order,
+        since=now - timedelta(seconds=policy.sum_window_seconds),
+        repeat_since=now - timedelta(seconds=policy.repeat_window_seconds),
+    )
     # The twin of this very call may have committed while we waited for the order.
-    call = _same_call(request, caller)
-    if call is not None:
-        return call
-    wish = _same_wish(request, order, caller)
+    if seen.known_call:
+        return _same_call(request, caller)
+    wish = _same_wish(request, order, caller) if seen.known_wish else None
     if wish is not None:
-        _record_call(request, caller, wish, created=False)
+        _record_call(request, caller, wish)
         return Proposed(operation=wish, outcome="same")
-    payment = _payment(request, order, caller)
-    _refuse_live_equivalent(request, payment)
-    first = making_good.first_of(request, order, payment)
-    done = _ended_equivalent(request, payment)
+    on = _payment(request, order, caller, seen)
+    if on.live:
+        _refuse_live_equivalent(request, on.payment)
+    first = making_good.first_of(request, order, on.payment)
+    done = _ended_equivalent(request, on.payment, policy, now) if on.ended else None
     asked_apart = request.separate_from is not None
     if done is not None and not asked_apart and not making_good.accounts_for(first, done):
         # The call is remembered: repeated when the window is over, it still wishes nothing new.
-        _record_call(request, caller, done, created=False)
+        _record_call(request, caller, done)
         return Proposed(operation=done, outcome="already_done")
     if first is not None and not asked_apart:
         # It has its own approval and its own key, and whoever approves says that it is no repeat.
         request = replace(request, separate_from=first.pk)
-    operation = _create(request, caller, order, payment, done, first)
+    operation = _create(request, caller, order, on, seen, done, first, policy, now)
     return Proposed(operation=operation, outcome="created")
 
 
@@ -101,18 +111,14 @@ def _digest(request: ProposalRequest, payment_ref: str) -> bytes:
     )
 
 
-def _same_call(request: ProposalRequest, caller: Caller) -> Proposed | None:
+def _same_call(request: ProposalRequest, caller: Caller) -> Proposed:
     """What this very call was answered with (R3); raises Refusal when its arguments were others."""
-    known = _mostly_none(
-        Proposal.objects.select_related("operation__payment", "operation__order").filter(
-            agent=caller.agent,
-            person=caller.person,
-            session_id=request.session_id,
-            tool_call_id=request.tool_call_id,
-        )
+    known = Proposal.objects.select_related("operation__payment", "operation__order").get(
+        agent=caller.agent,
+        person=caller.person,
+        session_id=request.session_id,
+        tool_call_id=request.tool_call_id,
     )
-    if known is None:
-        return None
     # A payment that was left out is the one it was resolved to then.
     payment_ref = request.payment_ref or known.operation.payment.ref
     if bytes(known.arguments_digest) == _digest(request, payment_ref):
@@ -130,14 +136,10 @@ def _was_done(call: Proposal, request: ProposalRequest) -> bool:
 
 def _same_wish(request: ProposalRequest, order: Order, caller: Caller) -> Operation | None:
     """The operation of this request_ref on this order, whoever asks; for ever."""
-    if request.request_ref is None:
-        return None
-    known = _mostly_none(
-        Operation.objects.select_related("payment", "order").filter(
-            order=order, request_ref=request.request_ref
-        )
+    known = Operation.objects.select_related("payment", "order").get(
+        order=order, request_ref=request.request_ref
     )
-    if known is None or not caller.has_account(known.provider_account):
+    if not caller.has_account(known.provider_account):
         return None
     same = (
         known.amount_minor == request.amount_minor
@@ -149,37 +151,36 @@ def _same_wish(request: ProposalRequest, order: Order, caller: Caller) -> Operat
     raise refusals.wish_reused(request, known)
 
 
-def _payment(request: ProposalRequest, order: Order, caller: Caller) -> Payment:
-    known = list(Payment.objects.filter(order=order).order_by("pk"))
-    payments = [each for each in known if caller.has_account(each.provider_account)]
-    if known and not payments:
+def _payment(request: ProposalRequest, order: Order, caller: Caller, seen: Seen) -> OnPayment:
+    payments = [each for each in seen.payments if caller.has_account(each.payment.provider_account)]
+    if seen.payments and not payments:
         # An order of other accounts is answered like one that does not exist.
         raise refusals.order_unknown(order.ref)
     if request.payment_ref is not None:
-        payments = [payment for payment in payments if payment.ref == request.payment_ref]
+        payments = [each for each in payments if each.payment.ref == request.payment_ref]
         if not payments:
             raise refusals.payment_unknown(request.payment_ref, order.ref)
     elif len(payments) > 1:
-        payments = [payment for payment in payments if payment.available_minor > 0] or payments
+        payments = [each for each in payments if each.payment.available_minor > 0] or payments
     if len(payments) != 1:
         raise refusals.payment_not_one(order.ref, len(payments))
     return payments[0]
 
 
 def _refuse_live_equivalent(request: ProposalRequest, payment: Payment) -> None:
-    live = _mostly_none(
-        Operation.objects.filter(
-            payment=payment, amount_minor=request.amount_minor, blocks_equivalent=True
-        )
+    live = Operation.objects.get(
+        payment=payment, amount_minor=request.amount_minor, blocks_equivalent=True
     )
-    if live is None or request.currency != payment.currency:
+    if request.currency != payment.currency:
         return
     raise refusals.equivalent_unresolved(live, payment.ref)
 
 
-def _ended_equivalent(request: ProposalRequest, payment: Payment) -> Operation | None:
-    since = timezone.now() - timedelta(seconds=policies.current().repeat_window_seconds)
-    return _mostly_none(
+def _ended_equivalent(
+    request: ProposalRequest, payment: Payment, policy: Policy, now: datetime
+) -> Operation | None:
+    """The last equal refund of the payment that ended well within the window."""
+    return (
         Operation.objects.select_related("payment", "order")
         .filter(
             order_id=payment.order_id,
@@ -187,56 +188,53 @@ def _ended_equivalent(request: ProposalRequest, payment: Payment) -> Operation |
             amount_minor=request.amount_minor,
             currency=request.currency,
             state__in=sameness.DONE_STATES,
-            settled_at__gte=since,
+            settled_at__gte=now - timedelta(seconds=policy.repeat_window_seconds),
         )
         .order_by("-settled_at")
+        .first()
     )
-
-
-def _mostly_none[Row: Model](rows: QuerySet[Row]) -> Row | None:
-    """The first of them. Asked first whether there is any: naming a hundred columns costs more
-    than the answer, which is no for nearly every new wish."""
-    return rows.first() if rows.exists() else None
 
 
 def _create(
     request: ProposalRequest,
     caller: Caller,
     order: Order,
-    payment: Payment,
+    on: OnPayment,
+    seen: Seen,
     ended: Operation | None,
     first: Operation | None,
+    policy: Policy,
+    now: datetime,
 ) -> Operation:
-    take_turns(caller, order)
-    now = timezone.now()
-    policy = policies.current()
     separate = _separate_from(request, order)
-    contract = registry.account(payment.provider_account).contract
     facts = gather(
         request,
         caller,
         order,
-        payment,
+        on,
+        seen,
         ended_equivalent=str(ended.pk) if ended else None,
-        machine_can_settle=allowed(contract).can_settle,
-        now=now,
+        machine_can_settle=_can_settle(on.payment.provider_account),
     )
-    judgement = judge(facts, policy, now)
-    payment.order = order
     operation = open_operation(
         request,
         caller,
-        payment,
-        judgement,
+        on.payment,
+        judge(facts, policy, now),
+        number=seen.operations + 1,
+        arguments_digest=_digest(request, on.payment.ref),
         policy=policy,
         now=now,
         separate=separate,
         remedy_of=first,
     )
-    _record_call(request, caller, operation, created=True)
     if operation.state == states.AUTHORIZED:
         doorbell.ring_send(operation.pk)
     return operation
+
+
+def _can_settle(account: str) -> bool:
+    return allowed(registry.account(account).contract).can_settle
 
 
 def _separate_from(request: ProposalRequest, order: Order) -> Operation | None:
@@ -248,9 +246,8 @@ def _separate_from(request: ProposalRequest, order: Order) -> Operation | None:
     return other
 
 
-def _record_call(
-    request: ProposalRequest, caller: Caller, operation: Operation, *, created: bool
-) -> None:
+def _record_call(request: ProposalRequest, caller: Caller, operation: Operation) -> None:
+    """The call as one that an operation which was there already stands for."""
     Proposal.objects.create(
         operation=operation,
         agent=caller.agent,
@@ -258,7 +255,7 @@ def _record_call(
         session_id=request.session_id,
         tool_call_id=request.tool_call_id,
         arguments_digest=_digest(request, operation.payment.ref),
-        created=created,
+        created=False,
     )
 
 

@@ -6,12 +6,17 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
-from refunds import dispatch, doorbell, ledger, witness
+from refunds import crew, dispatch, doorbell, ledger, witness
 
 
 @shared_task
 def send(operation_id: str) -> str:
     return dispatch.send(operation_id)
+
+
+@shared_task
+def send_ready() -> int:
+    return crew.OF_THIS_PROCESS.work()
 
 
 @shared_task

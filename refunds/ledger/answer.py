@@ -14,6 +14,7 @@ from refunds.domain.contract import ProviderContract
 from refunds.domain.fingerprint import canonical
 from refunds.domain.limits import Limits
 from refunds.domain.outcome import Answer, Outcome, RawAnswer
+from refunds.ledger import prepared
 from refunds.ledger.claim import Claim
 
 _PROOF_PATIENCE_SECONDS = 20
@@ -25,18 +26,18 @@ _OF_THE_BODY = ("content-type", "content-length")
 ANSWER = """
 WITH seen AS (
   INSERT INTO evidence (operation_id, attempt_no, kind, started_at, body, facts)
-  VALUES (%(id)s, %(no)s, 'answer', %(started_at)s, %(body)s, %(facts)s) RETURNING id
+  VALUES (%(id)s::uuid, %(no)s::integer, 'answer', %(started_at)s::timestamptz, %(body)s::bytea, %(facts)s::jsonb) RETURNING id
 ), here AS MATERIALIZED (
   SELECT o.id, o.order_id, o.payment_id, o.provider_account, o.amount_minor
   FROM operation o JOIN payment p ON p.id = o.payment_id JOIN orders r ON r.id = o.order_id
-  WHERE o.id = %(id)s AND o.state = 'submitting' AND o.version = %(fence)s
-    AND o.attempt_count = %(no)s
+  WHERE o.id = %(id)s::uuid AND o.state = 'submitting' AND o.version = %(fence)s::integer
+    AND o.attempt_count = %(no)s::integer
   FOR UPDATE OF /*locks*/
 ), answered AS (
-  UPDATE attempt t SET outcome = %(outcome)s, closed_at = coalesce(t.closed_at, clock_timestamp()),
-    connected_at = %(connected_at)s, first_byte_at = %(first_byte_at)s,
+  UPDATE attempt t SET outcome = %(outcome)s::text, closed_at = coalesce(t.closed_at, clock_timestamp()),
+    connected_at = %(connected_at)s::timestamptz, first_byte_at = %(first_byte_at)s::timestamptz,
     stop_proof_at = clock_timestamp()
-  WHERE t.operation_id = %(id)s AND t.no = %(no)s AND t.fence = %(fence)s AND t.outcome IS NULL
+  WHERE t.operation_id = %(id)s::uuid AND t.no = %(no)s::integer AND t.fence = %(fence)s::integer AND t.outcome IS NULL
     AND (SELECT count(*) FROM here) >= 0  -- lock order: operation before attempt
 ), others AS (
   SELECT
@@ -48,25 +49,25 @@ WITH seen AS (
                       OR (coalesce(t.outcome, 'unanswered') = 'unanswered'
                           AND coalesce(clock_timestamp() <= k.ends AND k.ends >=
                             coalesce(t.stop_proof_at,
-                                     t.send_deadline + %(idle)s * interval '1 second')
-                            + %(flight)s * interval '1 second', false))), true)
+                                     t.send_deadline + %(idle)s::float8 * interval '1 second')
+                            + %(flight)s::float8 * interval '1 second', false))), true)
       AS explained
   FROM attempt t CROSS JOIN (
-    SELECT min(f.recorded_at) + %(keys_explain)s * interval '1 second' AS ends
-    FROM attempt f WHERE f.operation_id = %(id)s) k
-  WHERE t.operation_id = %(id)s AND t.no <> %(no)s
+    SELECT min(f.recorded_at) + %(keys_explain)s::float8 * interval '1 second' AS ends
+    FROM attempt f WHERE f.operation_id = %(id)s::uuid) k
+  WHERE t.operation_id = %(id)s::uuid AND t.no <> %(no)s::integer
 ), verdict AS (
   SELECT h.*, CASE
-      WHEN %(outcome)s IN ('confirmed', 'accepted') THEN %(outcome)s
-      WHEN %(outcome)s = 'refused' AND x.explained THEN 'refused'
-      WHEN %(outcome)s IN ('not_sent', 'turned_away') AND x.not_executed THEN 'not_executed'
+      WHEN %(outcome)s::text IN ('confirmed', 'accepted') THEN %(outcome)s::text
+      WHEN %(outcome)s::text = 'refused' AND x.explained THEN 'refused'
+      WHEN %(outcome)s::text IN ('not_sent', 'turned_away') AND x.not_executed THEN 'not_executed'
       ELSE 'unanswered' END AS event
   FROM here h, others x
 ), booked AS (
   INSERT INTO provider_refund (provider_account, ref, payment_id, operation_id, amount_minor,
                                provider_status, counts, provider_created_at)
-  SELECT provider_account, %(ref)s, payment_id, id, amount_minor, %(provider_status)s,
-         event = 'confirmed', %(provider_created_at)s
+  SELECT provider_account, %(ref)s::text, payment_id, id, amount_minor, %(provider_status)s::text,
+         event = 'confirmed', %(provider_created_at)s::timestamptz
   FROM verdict WHERE event IN ('confirmed', 'accepted')
   ON CONFLICT DO NOTHING RETURNING operation_id
 ), fit AS (
@@ -88,13 +89,13 @@ WITH seen AS (
     settled_at = CASE WHEN g.ended THEN clock_timestamp() END,
     unknown_since = CASE WHEN g.event = 'unanswered'
                          THEN coalesce(o.unknown_since, clock_timestamp()) ELSE o.unknown_since END,
-    pending_reason = CASE WHEN g.event = 'accepted' THEN %(pending_reason)s ELSE '' END,
+    pending_reason = CASE WHEN g.event = 'accepted' THEN %(pending_reason)s::text ELSE '' END,
     not_before = CASE WHEN g.event = 'not_executed'
-                      THEN clock_timestamp() + %(backoff)s * interval '1 second' END,
+                      THEN clock_timestamp() + %(backoff)s::float8 * interval '1 second' END,
     due_at = CASE WHEN g.ended THEN NULL
                   WHEN g.event = 'not_executed'
-                  THEN clock_timestamp() + %(backoff)s * interval '1 second'
-                  ELSE clock_timestamp() + %(look_after)s * interval '1 second' END
+                  THEN clock_timestamp() + %(backoff)s::float8 * interval '1 second'
+                  ELSE clock_timestamp() + %(look_after)s::float8 * interval '1 second' END
   FROM go g WHERE o.id = g.id
   RETURNING o.id, o.order_id, o.version, g.event, o.state AS to_state
 ), money AS (
@@ -110,48 +111,51 @@ WITH seen AS (
   FROM go g WHERE r.id = g.order_id AND g.event = 'refused' RETURNING r.id, r.version
 ), caused AS (
   INSERT INTO order_move (order_id, version, cause, operation_id, amount_minor, actor, detail, at)
-  SELECT b.id, b.version, 'released', g.id, g.amount_minor, %(actor)s, '{}', clock_timestamp()
+  SELECT b.id, b.version, 'released', g.id, g.amount_minor, %(actor)s::text, '{}', clock_timestamp()
   FROM bump b, go g
 ), noted AS (
   INSERT INTO event (operation_id, seq, event, from_state, to_state, actor_kind, actor,
                      attempt_no, evidence_id, detail, at)
-  SELECT m.id, m.version, m.event, 'submitting', m.to_state, 'dispatcher', %(actor)s, %(no)s, e.id,
-         %(detail)s, clock_timestamp()
+  SELECT m.id, m.version, m.event, 'submitting', m.to_state, 'dispatcher', %(actor)s::text, %(no)s::integer, e.id,
+         %(detail)s::jsonb, clock_timestamp()
   FROM moved m, seen e
 ), late AS (  -- no decision fits any more: somebody must look, whatever the state
   UPDATE operation o SET
     due_at = CASE WHEN o.state IN ('unknown', 'pending')
-                    OR %(outcome)s IN ('confirmed', 'accepted', 'refused')
+                    OR %(outcome)s::text IN ('confirmed', 'accepted', 'refused')
                   THEN clock_timestamp() ELSE o.due_at END,
-    halted = o.halted OR %(outcome)s IN ('confirmed', 'accepted', 'refused')
-  WHERE o.id = %(id)s AND NOT EXISTS (SELECT FROM moved)
-    AND NOT EXISTS (SELECT FROM provider_refund f WHERE f.operation_id = o.id AND f.ref = %(ref)s)
+    halted = o.halted OR %(outcome)s::text IN ('confirmed', 'accepted', 'refused')
+  WHERE o.id = %(id)s::uuid AND NOT EXISTS (SELECT FROM moved)
+    AND NOT EXISTS (SELECT FROM provider_refund f WHERE f.operation_id = o.id AND f.ref = %(ref)s::text)
 ), streak AS (
   UPDATE provider_account a SET not_executed_in_row = a.not_executed_in_row + 1,
     pause_kind = w.kind,
-    pause_reason = CASE WHEN w.begins THEN %(because)s ELSE a.pause_reason END,
+    pause_reason = CASE WHEN w.begins THEN %(because)s::text ELSE a.pause_reason END,
     paused_at = CASE WHEN w.begins THEN clock_timestamp() ELSE a.paused_at END,
     paused_by = CASE WHEN w.begins THEN 'dispatcher' ELSE a.paused_by END,
     probe_at = CASE WHEN w.begins AND w.kind = 'outage'
-                    THEN clock_timestamp() + %(probe)s * interval '1 second' ELSE a.probe_at END
+                    THEN clock_timestamp() + %(probe)s::float8 * interval '1 second' ELSE a.probe_at END
   FROM (
     SELECT name, pause_kind = '' AND next <> '' AS begins,
            CASE WHEN pause_kind = '' THEN next ELSE pause_kind END AS kind
     FROM (SELECT name, pause_kind,
-                 CASE WHEN %(credential)s THEN 'credential'
-                      WHEN not_executed_in_row + 1 >= %(in_row_max)s THEN 'outage'
+                 CASE WHEN %(credential)s::boolean THEN 'credential'
+                      WHEN not_executed_in_row + 1 >= %(in_row_max)s::integer THEN 'outage'
                       ELSE '' END AS next
-          FROM provider_account WHERE name = %(account)s FOR UPDATE) n
+          FROM provider_account WHERE name = %(account)s::text FOR UPDATE) n
   ) w
-  WHERE a.name = w.name AND %(outcome)s IN ('not_sent', 'turned_away') AND NOT %(own_fault)s
+  WHERE a.name = w.name AND %(outcome)s::text IN ('not_sent', 'turned_away') AND NOT %(own_fault)s::boolean
     AND (SELECT count(*) FROM here) >= 0
 ), steady AS (
   UPDATE provider_account a SET not_executed_in_row = 0
-  WHERE a.name = %(account)s AND a.not_executed_in_row > 0
-    AND %(outcome)s NOT IN ('not_sent', 'turned_away') AND (SELECT count(*) FROM here) >= 0
+  WHERE a.name = %(account)s::text AND a.not_executed_in_row > 0
+    AND %(outcome)s::text NOT IN ('not_sent', 'turned_away') AND (SELECT count(*) FROM here) >= 0
 )
 SELECT (SELECT id FROM seen), (SELECT event FROM moved), (SELECT version FROM moved)
 """
+
+_ORDER_TOO, _MONEY_ONLY = "r, p, o", "p, o"
+_ANSWERS = {locks: ANSWER.replace("/*locks*/", locks) for locks in (_ORDER_TOO, _MONEY_ONLY)}
 
 ALONE = """
 WITH seen AS (
@@ -241,17 +245,16 @@ def record_answer(
         "because": answer.because[:300],
         "actor": worker,
     } | keys_explain(contract, limits.skew_seconds)
-    locks = "r, p, o" if answer.outcome is Outcome.REFUSED else "p, o"
+    locks = _ORDER_TOO if answer.outcome is Outcome.REFUSED else _MONEY_ONLY
     try:
-        with connection.cursor() as cursor:
-            cursor.execute(ANSWER.replace("/*locks*/", locks), parameters)
-            evidence_id, event, version = cursor.fetchone()
+        row = prepared.one(_ANSWERS[locks], parameters)
     except Error:
         if not connection.is_usable():
             raise
         _store_alone(parameters)
         raise
-    return Recorded(evidence_id, event, version)
+    assert row is not None
+    return Recorded(*row)
 
 
 def _store_alone(parameters: dict[str, Any]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +15,7 @@ from refunds.domain.contract import ProviderContract
 from refunds.domain.errors import ClaimRefused, CommitUnknown
 from refunds.domain.fingerprint import canonical
 from refunds.domain.limits import Limits
+from refunds.ledger import prepared
 from refunds.ledger.siblings import EXPLAINED
 
 # What every send needs, the first and any later one, of the rows o, p, r and a: it stands in the
@@ -45,12 +48,12 @@ TRIED = """tried AS (
   INSERT INTO attempt (operation_id, no, fence, recorded_at, send_deadline, lease_until,
                        account_identity, contract_hash)
   SELECT id, no, version, clock_timestamp(),
-         clock_timestamp() + %(send)s * interval '1 second',
-         clock_timestamp() + %(lease)s * interval '1 second',
-         %(identity)s, %(contract_hash)s FROM moved
+         clock_timestamp() + %(send)s::float8 * interval '1 second',
+         clock_timestamp() + %(lease)s::float8 * interval '1 second',
+         %(identity)s::jsonb, %(contract_hash)s::bytea FROM moved
 ), known AS (
   INSERT INTO known_contract (hash, name, facts)
-  SELECT %(contract_hash)s, %(contract_name)s, %(contract_facts)s FROM moved
+  SELECT %(contract_hash)s::bytea, %(contract_name)s::text, %(contract_facts)s::jsonb FROM moved
   ON CONFLICT (hash) DO NOTHING
 )"""
 
@@ -68,7 +71,7 @@ WITH ready AS MATERIALIZED (
   JOIN orders r ON r.id = o.order_id
   LEFT JOIN provider_account a ON a.name = o.provider_account
   LEFT JOIN reservation s ON s.operation_id = o.id
-  WHERE o.id = %(id)s AND o.state = 'authorized'
+  WHERE o.id = %(id)s::uuid AND o.state = 'authorized'
     AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
     AND (s.state = 'held'
          OR p.captured_minor - p.refunded_minor - p.held_minor >= o.amount_minor)
@@ -83,7 +86,7 @@ WITH ready AS MATERIALIZED (
   UPDATE operation o SET state = 'submitting', version = o.version + 1, attempt_count = y.no,
     send_version = CASE WHEN y.fresh THEN y.order_version + 1 ELSE o.send_version END,
     entered_at = clock_timestamp(), not_before = NULL,
-    due_at = clock_timestamp() + %(lease)s * interval '1 second'
+    due_at = clock_timestamp() + %(lease)s::float8 * interval '1 second'
   FROM ready y WHERE o.id = y.id RETURNING o.id, o.version, y.no
 ), money AS (
   UPDATE payment p SET held_minor = p.held_minor + y.amount_minor
@@ -99,12 +102,12 @@ WITH ready AS MATERIALIZED (
   RETURNING r.id, r.version
 ), caused AS (
   INSERT INTO order_move (order_id, version, cause, operation_id, amount_minor, actor, detail, at)
-  SELECT b.id, b.version, 'reserved', y.id, y.amount_minor, %(actor)s, '{}', clock_timestamp()
+  SELECT b.id, b.version, 'reserved', y.id, y.amount_minor, %(actor)s::text, '{}', clock_timestamp()
   FROM bump b, ready y
 ), /*tried*/, noted AS (
   INSERT INTO event (operation_id, seq, event, from_state, to_state, actor_kind, actor,
                      attempt_no, detail, at)
-  SELECT id, version, 'submission_started', 'authorized', 'submitting', 'dispatcher', %(actor)s,
+  SELECT id, version, 'submission_started', 'authorized', 'submitting', 'dispatcher', %(actor)s::text,
          no, '{}', clock_timestamp() FROM moved
 )
 SELECT version, no FROM moved
@@ -134,7 +137,9 @@ def claim(
     the database did not confirm: then nothing may be sent, and the row, if it exists, is found
     by its lease (rule 2).
     """
-    return permitted(CLAIM, operation_id, attempt_of(worker, identity, contract, limits))
+    return permitted(
+        CLAIM, operation_id, attempt_of(worker, identity, contract, limits), run=prepared.one
+    )
 
 
 def attempt_of(
@@ -146,19 +151,37 @@ def attempt_of(
         "lease": limits.lease_seconds,
         "send": limits.send_deadline_seconds,
         "identity": canonical(identity).decode(),
+    } | _as_known(contract)
+
+
+@cache
+def _as_known(contract: ProviderContract) -> dict[str, Any]:
+    """A contract as the table of known ones has it."""
+    return {
         "contract_hash": contract.hash(),
         "contract_name": contract.name,
         "contract_facts": canonical(contract.facts()).decode(),
     }
 
 
-def permitted(statement: str, operation_id: UUID, parameters: dict[str, Any]) -> Claim:
+def _planned_anew(statement: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        row: tuple[Any, ...] | None = cursor.fetchone()
+    return row
+
+
+def permitted(
+    statement: str,
+    operation_id: UUID,
+    parameters: dict[str, Any],
+    *,
+    run: Callable[[str, dict[str, Any]], tuple[Any, ...] | None] = _planned_anew,
+) -> Claim:
     """Run a statement that permits one send, as a commit of its own. Raises as `claim` does."""
     assert not connection.in_atomic_block, "a claim commits by itself, before any byte is sent"
     try:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, parameters | {"id": operation_id})
-            row = cursor.fetchone()
+        row = run(statement, parameters | {"id": operation_id})
     except OperationalError as error:
         if isinstance(error.__cause__, pg.LockNotAvailable | pg.DeadlockDetected):
             raise ClaimRefused(f"{operation_id} is being changed by somebody else") from error

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
+
+from django.db import connection
 
 from refunds.domain import states
 from refunds.domain.judging import Judgement
 from refunds.domain.policy import Policy
+from refunds.ledger import prepared
 from refunds.ledger.identity import mint
-from refunds.models import Event, Operation, Order, Payment, PolicyCheck
+from refunds.models import Operation, Payment
 from refunds.proposal import Caller, ProposalRequest
 
 # How long policy's own authority (tier 0) lasts before the dispatcher must have claimed.
@@ -43,34 +48,71 @@ def _where_to(judgement: Judgement, policy: Policy, now: datetime) -> dict[str, 
     }
 
 
+OPEN = """
+WITH opened AS (
+  INSERT INTO operation (/*columns*/) VALUES (/*values*/)
+), told AS (
+  INSERT INTO event (operation_id, seq, event, from_state, to_state, actor_kind, actor, detail, at)
+  VALUES (%(id)s::uuid, 1, 'proposed', 'none', 'proposed', 'caller', %(caller)s::text,
+          %(why)s::jsonb, %(created_at)s::timestamptz),
+         (%(id)s::uuid, 2, %(judged)s::text, 'proposed', %(state)s::text, 'policy', 'policy',
+          %(verdict)s::jsonb, %(created_at)s::timestamptz)
+), checked AS (
+  INSERT INTO policy_check (operation_id, position, name, passed, says, inputs)
+  SELECT %(id)s::uuid, c.position, c.name, c.passed, c.says, c.inputs
+  FROM jsonb_to_recordset(%(checks)s::jsonb)
+    AS c (position smallint, name text, passed boolean, says text, inputs jsonb)
+)
+INSERT INTO proposal (operation_id, agent_id, person_id, session_id, tool_call_id,
+                      arguments_digest, created)
+VALUES (%(id)s::uuid, %(agent_id)s::bigint, %(proposer_id)s::bigint, %(session)s::text,
+        %(call)s::text, %(arguments_digest)s::bytea, true)
+RETURNING operation_id
+"""
+
+
+def _with_columns(statement: str) -> str:
+    """Every column of an operation, with its type: a new one is stored without being named here."""
+    fields = Operation._meta.concrete_fields
+    columns = ", ".join(each.attname for each in fields)
+    values = ", ".join(f"%({each.attname})s::{each.db_type(connection)}" for each in fields)
+    return statement.replace("/*columns*/", columns).replace("/*values*/", values)
+
+
+@cache
+def _statement() -> str:
+    return _with_columns(OPEN)
+
+
 def open_operation(
     request: ProposalRequest,
     caller: Caller,
     payment: Payment,
     judgement: Judgement,
     *,
+    number: int,
+    arguments_digest: bytes,
     policy: Policy,
     now: datetime,
     separate: Operation | None,
     remedy_of: Operation | None = None,
 ) -> Operation:
-    """Store the operation with its first two events and every check, all at version 2.
+    """Store the operation with its first two events, every check and the call that asked for it,
+    all at version 2, in one statement.
 
-    The order's row is locked by the caller: the number in the business key is counted under it.
-    Raises Refusal where the provider cannot express the amount.
+    The order's row is locked by the caller; `number` is that of the operation on its order,
+    counted under that lock. Raises Refusal where the provider cannot express the amount.
     """
     order = payment.order
-    # Counted under the order's lock; every operation of the order has taken its number here.
-    request_ref = request.request_ref or f"request-{_next_number(order)}"
     where = _where_to(judgement, policy, now)
     event = where.pop("event")
-    operation = Operation.objects.create(
+    operation = Operation(
         **mint(
             payment,
             amount_minor=request.amount_minor,
             currency=request.currency,
             reason_code=request.reason_code,
-            request_ref=request_ref,
+            request_ref=request.request_ref or f"request-{number}",
         ),
         reason_text=request.reason_text,
         requested_by_kind=request.requested_by_kind,
@@ -82,7 +124,7 @@ def open_operation(
         read_links=list(request.read_links),
         proposer=caller.person,
         agent=caller.agent,
-        agent_owner=caller.agent.owner if caller.agent else None,
+        agent_owner_id=caller.agent.owner_id if caller.agent else None,
         policy_version=policy.version,
         tier=judgement.tier,
         quorum=judgement.quorum,
@@ -95,48 +137,38 @@ def open_operation(
         send_version=order.version if judgement.cleared else None,
         **where,
     )
-    _store_history(operation, caller, judgement, event, now)
+    fields = operation._meta.concrete_fields
+    stored = {field.attname: getattr(operation, field.attname) for field in fields}
+    prepared.one(
+        _statement(),
+        stored
+        | {
+            "claims": json.dumps(operation.claims),
+            "caller": caller.actor,
+            "why": json.dumps({"remedy_of": str(remedy_of.pk)} if remedy_of else {}),
+            "judged": event,
+            "verdict": json.dumps({"failed": judgement.failed_names(), "tier": judgement.tier}),
+            "checks": _as_rows(judgement),
+            "session": request.session_id,
+            "call": request.tool_call_id,
+            "arguments_digest": arguments_digest,
+        },
+    )
+    operation._state.adding = False
+    operation._state.db = connection.alias
     return operation
 
 
-def _next_number(order: Order) -> int:
-    return Operation.objects.filter(order=order).count() + 1
-
-
-def _store_history(
-    operation: Operation, caller: Caller, judgement: Judgement, event: str, now: datetime
-) -> None:
-    proposed = Event(
-        operation=operation,
-        seq=1,
-        event="proposed",
-        from_state=states.NONE,
-        to_state=states.PROPOSED,
-        actor_kind=states.CALLER,
-        actor=caller.actor,
-        detail={"remedy_of": str(operation.remedy_of_id)} if operation.remedy_of_id else {},
-        at=now,
-    )
-    judged = Event(
-        operation=operation,
-        seq=2,
-        event=event,
-        from_state=states.PROPOSED,
-        to_state=operation.state,
-        actor_kind=states.POLICY,
-        actor="policy",
-        detail={"failed": judgement.failed_names(), "tier": judgement.tier},
-        at=now,
-    )
-    Event.objects.bulk_create([proposed, judged])
-    PolicyCheck.objects.bulk_create(
-        PolicyCheck(
-            operation=operation,
-            position=position,
-            name=check.name,
-            passed=check.passed,
-            says=check.says[:500],
-            inputs=check.inputs,
-        )
-        for position, check in enumerate(judgement.checks, 1)
+def _as_rows(judgement: Judgement) -> str:
+    return json.dumps(
+        [
+            {
+                "position": position,
+                "name": check.name,
+                "passed": check.passed,
+                "says": check.says[:500],
+                "inputs": check.inputs,
+            }
+            for position, check in enumerate(judgement.checks, 1)
+        ]
     )

@@ -19,7 +19,10 @@ from tests.provider_process import SandboxProcess
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-_WRITES = re.compile(r"^\s*(WITH\b.*\b(INSERT|UPDATE)\b|INSERT|UPDATE|DELETE)", re.DOTALL)
+# A statement that was sent apart from its values is shown as `QUERY = "..." - PARAMS = ...`.
+_WRITES = re.compile(
+    r"^(?:QUERY = .)?(?:\\n|\s)*(WITH\b.*\b(INSERT|UPDATE)\b|INSERT|UPDATE|DELETE)", re.DOTALL
+)
 
 
 def write_transactions(queries: CaptureQueriesContext) -> int:

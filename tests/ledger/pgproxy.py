@@ -51,6 +51,7 @@ class _Wire:
         self.proxy, self.client = proxy, client
         self.server = _connected(*proxy.server)
         self.kept: bytes | None = None
+        self.prepared: bytes | None = None
 
     def carry(self) -> None:
         """Carry both ways until one end is gone, or the proxy strikes."""
@@ -63,12 +64,23 @@ class _Wire:
                         return
 
     def _asked(self, content: bytes) -> bool:
-        if self.proxy.needle in content and not self.proxy.struck.is_set():
+        if not self.proxy.struck.is_set() and self._is_it(content):
             if self.proxy.act == "cut_before":
                 self.proxy.struck.set()
                 return False
             self.kept = b""
         return _write(self.server, content)
+
+    def _is_it(self, content: bytes) -> bool:
+        """Whether the statement is asked for now. One that is prepared first (a message P with its
+        name and text) is asked for by its name later (a message B with portal and name)."""
+        kind, said = content[:1], content[5:]
+        if self.proxy.needle in content and kind == b"P":
+            self.prepared = said.partition(b"\0")[0]
+            return False
+        if self.prepared and kind == b"B":
+            return said.split(b"\0", 2)[1] == self.prepared
+        return self.proxy.needle in content
 
     def _answered(self, content: bytes) -> bool:
         if self.kept is not None:

@@ -68,12 +68,23 @@ def test_an_order_strikes_once_and_says_where(tmp_path: Path) -> None:
     assert points.take(tmp_path / "nowhere", "ack.before") is None
 
 
+def test_a_prepared_statement_is_known_by_its_name() -> None:
+    def message(kind: bytes, said: bytes) -> bytes:
+        return kind + (len(said) + 4).to_bytes(4, "big") + said
+
+    reading = Reading()
+    text = b"WITH ready AS (...) INSERT INTO attempt (...)"
+    assert reading.sees(message(b"P", b"_pg3_0\0" + text + b"\0\0\0")) is None
+    assert reading.sees(message(b"B", b"\0_pg3_1\0")) is None
+    assert reading.sees(message(b"B", b"\0_pg3_0\0")) == "commit-claim"
+
+
 @pytest.mark.parametrize(
     ("inside", "name"),
     [
         ("INSERT INTO event (...) VALUES (..., 'reconciler', ...)", "decision"),
         ('INSERT INTO "approval" VALUES (1)', "approval"),
-        ('INSERT INTO "operation" VALUES (1)', "proposal"),
+        ("INSERT INTO operation (id) VALUES (1)", "proposal"),
     ],
 )
 def test_the_commit_of_a_transaction_is_known_by_what_stood_in_it(inside: str, name: str) -> None:

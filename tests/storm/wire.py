@@ -6,7 +6,7 @@ known by words that stand in no other one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # A statement that commits by itself.
 _ALONE = (
@@ -18,7 +18,7 @@ _ALONE = (
 _WITHIN = (
     (b"'reconciler'", "decision"),
     (b'INSERT INTO "approval"', "approval"),
-    (b'INSERT INTO "operation"', "proposal"),
+    (b"INSERT INTO operation (", "proposal"),
 )
 _NOTICE = b"INSERT INTO notice "
 # ReadyForQuery: the server has said all it had to say; its last byte is the transaction's status.
@@ -32,17 +32,25 @@ class Reading:
 
     in_transaction: bool = False
     within: str = ""
+    prepared: dict[bytes, bytes] = field(default_factory=dict)
 
     def sees(self, data: bytes) -> str | None:
         """What the program sends; the name of the commit that it asks for, if it does."""
+        kind, said = data[:1], data[_HEAD:]
+        if kind == b"P":  # a statement is prepared under a name: nothing is asked for yet
+            statement, _, text = said.partition(b"\0")
+            self.prepared[statement] = text
+            return None
+        if kind == b"B":  # the one of this name, with values
+            data = self.prepared.get(said.split(b"\0", 2)[1], b"")
         if _says(data, b"BEGIN"):
             self.in_transaction, self.within = True, ""
         for words, name in _WITHIN if self.in_transaction else ():
             if words in data:
                 self.within = name
         if self.in_transaction and _says(data, b"COMMIT"):
-            name, self.in_transaction, self.within = self.within, False, ""
-            return f"commit-{name}" if name else None
+            within, self.in_transaction, self.within = self.within, False, ""
+            return f"commit-{within}" if within else None
         if _says(data, b"ROLLBACK"):
             self.in_transaction, self.within = False, ""
         if self.in_transaction:

@@ -1,0 +1,108 @@
+"""The senders of one process: what one wake-up becomes.
+
+A wake-up says that something is ready, and not what. Whoever hears it looks into the database and
+sends until nothing is ready any more, so that a thousand refunds need a few dozen messages. A look
+takes at most one refund of each order, and so many as there are hands; each is claimed, and its
+attempt recorded, by its own sender just before its send. Two processes may look at the same time:
+the second one's claim finds the first one's and sends nothing.
+
+Bells that would follow each other too closely are left out (`config.celery`). So whoever hears one
+looks once more when that time has passed: what was stored meanwhile needs no bell of its own.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+from refunds import dispatch, doorbell
+
+WAKE_SPACING_SECONDS = 0.015
+# Well under a task's soft limit: whoever is still busy then leaves the rest to a new wake-up.
+SHIFT_SECONDS = 20
+# More than there are hands: two processes that look at once mostly choose others.
+_LOOK_FACTOR = 4
+
+
+class Crew:
+    """Shared by the threads of one process; `size` is how many of them may send at once."""
+
+    def __init__(self, size: int = 1) -> None:
+        self.size = size
+        self._lock = threading.Lock()
+        self._found: list[str] = []
+        self._in_hand: set[str] = set()
+        self._at_work = 0
+        self._look_again_at = 0.0
+        self._nothing_since = 0.0
+        self._somebody_waits = False
+        self._stopping = False
+
+    def stop(self) -> None:
+        """From now on nobody takes another one; what is in hand is finished."""
+        self._stopping = True
+
+    def work(self) -> int:
+        """What whoever hears a wake-up does; how many refunds it tried to send.
+
+        Raises what a send raises: the database is away, or a commit is not known. Nothing is lost
+        by that, the sweep wakes somebody again.
+        """
+        give_up_at = time.monotonic() + SHIFT_SECONDS
+        with self._lock:
+            self._at_work += 1
+            self._look_again_at = time.monotonic() + WAKE_SPACING_SECONDS
+        tried = 0
+        try:
+            while (operation_id := self._next()) is not None:
+                tried += 1
+                try:
+                    dispatch.send(operation_id)
+                finally:
+                    with self._lock:
+                        self._in_hand.discard(operation_id)
+                if time.monotonic() > give_up_at:
+                    doorbell.ring_hands(1)
+                    break
+        finally:
+            with self._lock:
+                self._at_work -= 1
+        return tried
+
+    def _next(self) -> str | None:
+        """One that is ready; None when nothing is, and nothing will be by a bell left out."""
+        while not self._stopping:
+            came_at = time.monotonic()
+            with self._lock:
+                if not self._found and self._nothing_since <= came_at:
+                    self._look()
+                if self._found:
+                    operation_id = self._found.pop()
+                    self._in_hand.add(operation_id)
+                    return operation_id
+                wait_seconds = self._look_again_at - time.monotonic()
+                if wait_seconds <= 0 or self._somebody_waits:
+                    return None
+                self._somebody_waits = True
+            time.sleep(wait_seconds)
+            with self._lock:
+                self._somebody_waits = False
+        return None
+
+    def _look(self) -> None:
+        """Choose among what is ready, and call for more hands where there is more than they hold."""
+        began_at = time.monotonic()
+        seen = dispatch.ready_apart(self.size * _LOOK_FACTOR)
+        ready = [each for each in seen if each not in self._in_hand]
+        if not ready:
+            self._nothing_since = began_at
+            return
+        random.shuffle(ready)
+        self._found = ready[: self.size]
+        missing = min(len(ready), self.size) - self._at_work
+        if missing > 0:
+            doorbell.ring_hands(missing)
+
+
+OF_THIS_PROCESS = Crew()
