@@ -26,10 +26,12 @@ _LOOK_FACTOR = 4
 
 
 class Crew:
-    """Shared by the threads of one process; `size` is how many of them may send at once."""
+    """Shared by the threads of one process; `size` is how many of them may send at once, and
+    `spacing_seconds` how long after a bell another one may have been left out."""
 
-    def __init__(self, size: int = 1) -> None:
+    def __init__(self, size: int = 1, spacing_seconds: float = WAKE_SPACING_SECONDS) -> None:
         self.size = size
+        self._spacing_seconds = spacing_seconds
         self._lock = threading.Lock()
         self._found: list[str] = []
         self._in_hand: set[str] = set()
@@ -38,6 +40,11 @@ class Crew:
         self._nothing_since = 0.0
         self._somebody_waits = False
         self._stopping = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether somebody waits for what may have been stored without a bell."""
+        return self._somebody_waits
 
     def stop(self) -> None:
         """From now on nobody takes another one; what is in hand is finished."""
@@ -52,7 +59,7 @@ class Crew:
         give_up_at = time.monotonic() + SHIFT_SECONDS
         with self._lock:
             self._at_work += 1
-            self._look_again_at = time.monotonic() + WAKE_SPACING_SECONDS
+            self._look_again_at = time.monotonic() + self._spacing_seconds
         tried = 0
         try:
             while (operation_id := self._next()) is not None:

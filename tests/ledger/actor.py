@@ -81,6 +81,7 @@ def acts(order: dict[str, Any]) -> Callable[[str, int], str]:
     from reconciliation.tasks import tell
     from refunds import approvals, dispatch
     from refunds.consent import Shown
+    from refunds.crew import Crew
     from refunds.ledger import Sibling
     from refunds.models import Operation, Person
     from tests.ledger.rows import resubmitted, sent
@@ -107,6 +108,7 @@ def acts(order: dict[str, Any]) -> Callable[[str, int], str]:
         "approve": approve,
         "look_up": lambda pk, _: reconciler.look_up(UUID(pk)),
         "tell": lambda *_: str(tell()),
+        "work": lambda *_: str(Crew(spacing_seconds=0).work()),
         "end_leases": lambda pk, _: str(reconciler.end_leases(timezone.now(), batch_max=100)),
     }
     return verbs[order["verb"]]

@@ -16,14 +16,15 @@ from typing import Literal
 from django.db import connection
 
 _READY = b"Z\x00\x00\x00\x05I"
-Act = Literal["cut_before", "cut_after", "hold"]
+Act = Literal["cut_before", "cut_between", "cut_after", "hold"]
 
 
 @dataclass
 class PgProxy:
     """Strikes once, at the first statement that holds `needle`.
 
-    `cut_before`: the server never gets it. `cut_after`: the server has executed and committed it,
+    `cut_before`: the server never gets it. `cut_between`: the statement's own answer arrives, what
+    the server says of its commit does not. `cut_after`: the server has executed and committed it,
     and its answer is thrown away. `hold`: the same, and the answer waits for `release`.
     `struck` is set when that has happened.
     """
@@ -89,7 +90,9 @@ class _Wire:
                 return True
             content, self.kept = self.kept, None
             self.proxy.struck.set()
-            if self.proxy.act == "cut_after":
+            if self.proxy.act == "cut_between":
+                _write(self.client, content.removesuffix(_READY))
+            if self.proxy.act != "hold":
                 return False
             self.proxy.release.wait()
         return _write(self.client, content)

@@ -1,0 +1,112 @@
+"""The same guards, read once for each connection instead of once for each statement.
+
+A CHECK and the WHEN of a trigger are stored as trees of words, and every statement that touches the
+table reads all of them again, whether or not they come to anything. The tree of the legal moves is
+120 kB long: reading it took longer than all else that inserting an event does. What stands in a
+function is read when a connection first calls it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from django.db import migrations
+
+from refunds.domain.states import moves
+
+_first = import_module("refunds.migrations.0002_guards")
+MATERIAL = [*_first.MATERIAL, "remedy_of_id"]
+
+LEGAL = ", ".join(f"'{'/'.join(move)}'" for move in moves())
+
+REPLACE = f"""
+CREATE FUNCTION aftersend_move_is_legal(event text, source text, target text, kind text)
+  RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN concat_ws('/', event, source, target, kind) = ANY (ARRAY[{LEGAL}]);
+END $$;
+ALTER TABLE event DROP CONSTRAINT event_is_legal, ADD CONSTRAINT event_is_legal
+  CHECK (aftersend_move_is_legal(event, from_state, to_state, actor_kind)) NOT VALID;
+
+CREATE FUNCTION aftersend_operation_holds() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE broken text;
+BEGIN
+  -- The head key alone would accept a rewind to an older (version, state): that event exists.
+  IF (NEW.version, NEW.state) IS DISTINCT FROM (OLD.version, OLD.state)
+     AND NEW.version IS DISTINCT FROM OLD.version + 1 THEN
+    broken := 'version moves by one';
+  ELSIF {_first._row("NEW", MATERIAL)} IS DISTINCT FROM {_first._row("OLD", MATERIAL)} THEN
+    broken := 'material facts are immutable';
+  ELSIF {_first._any_shrinks(_first.GROWS)} THEN
+    broken := 'counters only grow';
+  ELSE
+    RETURN NEW;
+  END IF;
+  RAISE EXCEPTION 'UPDATE on operation: %', broken
+    USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER operation_holds BEFORE UPDATE ON operation FOR EACH ROW
+  EXECUTE FUNCTION aftersend_operation_holds();
+DROP TRIGGER operation_steps ON operation;
+DROP TRIGGER operation_material ON operation;
+DROP TRIGGER operation_remedy_material ON operation;
+DROP TRIGGER operation_grows ON operation;
+
+CREATE FUNCTION aftersend_attempt_holds() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE broken text;
+BEGIN
+  IF {_first._row("NEW", _first.ATTEMPT_FIXED)}
+     IS DISTINCT FROM {_first._row("OLD", _first.ATTEMPT_FIXED)} THEN
+    broken := 'an attempt is recorded once';
+  ELSIF (OLD.outcome IS NOT NULL AND NEW.outcome IS DISTINCT FROM OLD.outcome)
+     OR (OLD.closed_at IS NOT NULL AND NEW.closed_at IS DISTINCT FROM OLD.closed_at)
+     OR (OLD.settled_by_evidence IS NOT NULL
+         AND NEW.settled_by_evidence IS DISTINCT FROM OLD.settled_by_evidence) THEN
+    broken := 'an attempt is answered once';
+  ELSE
+    RETURN NEW;
+  END IF;
+  RAISE EXCEPTION 'UPDATE on attempt: %', broken
+    USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER attempt_holds BEFORE UPDATE ON attempt FOR EACH ROW
+  EXECUTE FUNCTION aftersend_attempt_holds();
+DROP TRIGGER attempt_fixed ON attempt;
+DROP TRIGGER attempt_answered_once ON attempt;
+"""
+
+
+def _triggers_of(*names: str) -> str:
+    """As the first migrations made them."""
+    made = _first.GUARDS + import_module("refunds.migrations.0011_remedy_is_material").GUARD
+    return "\n".join(
+        f"CREATE TRIGGER {name} "
+        + made.split(f"CREATE TRIGGER {name} ", 1)[1].split(";", 1)[0]
+        + ";"
+        for name in names
+    )
+
+
+UNDO = f"""
+ALTER TABLE event DROP CONSTRAINT event_is_legal;
+ALTER TABLE event ADD CONSTRAINT event_is_legal
+  CHECK ((event, from_state, to_state, actor_kind) IN ({_first._LEGAL}));
+DROP FUNCTION aftersend_move_is_legal;
+{
+    _triggers_of(
+        "operation_steps",
+        "operation_material",
+        "operation_grows",
+        "operation_remedy_material",
+        "attempt_fixed",
+        "attempt_answered_once",
+    )
+}
+DROP FUNCTION aftersend_operation_holds CASCADE;
+DROP FUNCTION aftersend_attempt_holds CASCADE;
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [("refunds", "0012_listed_refunds")]
+    operations = [migrations.RunSQL(REPLACE, UNDO)]

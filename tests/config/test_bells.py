@@ -1,0 +1,61 @@
+"""Bells on their way to the broker: what is ready at once is told by one wake-up for all of it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from config import celery
+from refunds.crew import WAKE_SPACING_SECONDS
+
+Sent = list[tuple[str, list[str], float | None]]
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
+    """What the broker's library is given."""
+    messages: Sent = []
+
+    def note(task: str, args: list[str], countdown: float | None, **_: Any) -> None:
+        messages.append((task, args, countdown))
+
+    monkeypatch.setattr(celery.app, "send_task", note)
+    return messages
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The monotonic clock, set by the test; later than any bell that rang before."""
+    now = [time.monotonic() + 1000]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_bells_that_follow_each_other_closely_are_one(sent: Sent, clock: list[float]) -> None:
+    for no in range(20):
+        celery.ring("refunds.tasks.send", f"op-{no}", 0)
+    assert sent == [("refunds.tasks.send_ready", [], None)]
+    clock[0] += WAKE_SPACING_SECONDS
+    celery.ring("refunds.tasks.send", "op-20", 0)
+    assert len(sent) == 2
+
+
+def test_a_bell_for_later_names_its_refund(sent: Sent, clock: list[float]) -> None:
+    celery.ring("refunds.tasks.send", "op-1", 10)
+    celery.ring("refunds.tasks.send", "op-2", 10)
+    assert sent == [("refunds.tasks.send", [f"op-{no}"], 10) for no in (1, 2)]
+
+
+def test_every_hand_that_is_called_gets_a_bell(sent: Sent, clock: list[float]) -> None:
+    for _ in range(3):
+        celery.ring("refunds.tasks.send_ready", "", 0)
+    assert len(sent) == 3
+
+
+def test_other_bells_are_not_left_out(sent: Sent, clock: list[float]) -> None:
+    for task in ("refunds.tasks.resend", "reconciliation.tasks.look_up"):
+        celery.ring(task, "op-1", 0)
+        celery.ring(task, "op-2", 0)
+    assert [args for _, args, _ in sent] == [["op-1"], ["op-2"]] * 2
