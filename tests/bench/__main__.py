@@ -162,6 +162,7 @@ def _look(engines: dict[str, Engine], wanted: dict[str, int], no: int) -> dict[s
     return {
         name: {
             "pages": engine.hand.do("pages", repeats=wanted["repeats"]),
+            "admin": engine.plain_admin(wanted["repeats"]),
             "sweeps": engine.hand.do("sweeps", repeats=wanted["repeats"]),
             "notices": engine.hand.do("notices", first=no * NOTICES, count=NOTICES)
             | {"count": NOTICES},

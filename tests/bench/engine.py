@@ -20,7 +20,7 @@ from uuid_utils.compat import uuid7
 
 from tests.bench import machine, server
 from tests.bench.figures import percentile
-from tests.bench.ground import CLIENT, SENDER, WORKERS
+from tests.bench.ground import CLIENT, ROOT, SENDER, WORKERS
 from tests.bench.place import Place, ended
 from tests.walkthrough.programs import Program
 
@@ -158,6 +158,20 @@ class Engine:
             self._settled(database, since, count)
             ms = [row[0] for row in database.execute(_TIMES, [since])]
         return {f"p{share}": percentile(ms, share / 100) for share in (50, 95, 99)}
+
+    def plain_admin(self, repeats: int) -> list[float]:
+        """Milliseconds of the first page of Django's own admin over the same operations."""
+        url = self.place.ground(self.name).database
+        command = [sys.executable, "-m", "tests.bench.plain_admin", url]
+        visitor = self.place.child(command, dict(os.environ) | {"PYTHONPATH": str(ROOT)})
+        assert visitor.stdin is not None
+        assert visitor.stdout is not None
+        try:
+            visitor.stdin.write(f"{repeats}\n")
+            visitor.stdin.flush()
+            return [float(each) for each in json.loads(visitor.stdout.readline())]
+        finally:
+            ended(visitor)
 
     def _take(self, count: int) -> int:
         first = self.next_op

@@ -81,6 +81,7 @@ def _looks(rounds: Rounds) -> list[Figure]:
             )
         queries = [float(one["large"]["pages"][page]["queries"]) for one in rounds]
         found.append(figure(f"page {page}, queries", queries, "1"))
+    found += _beside_admin(rounds)
     for sweep in rounds[0]["small"]["sweeps"]:
         sweeps = {
             size: [percentile(one[size]["sweeps"][sweep], 0.5) for one in rounds]
@@ -103,6 +104,22 @@ def _looks(rounds: Rounds) -> list[Figure]:
         )
     )
     return found
+
+
+def _beside_admin(rounds: Rounds) -> list[Figure]:
+    """The queue beside what Django has for nothing, over the same rows."""
+    admin = [percentile(one["large"]["admin"], 0.5) for one in rounds]
+    return [
+        figure("page 1 of Django's admin, p50, large database", admin, "ms"),
+        figure(
+            "page queue beside it, p50, large database",
+            _page(rounds, "large", "queue", 50),
+            "ms",
+            Bar(must=0.2, goal=0.1, of_time=True),
+            against="Django's admin",
+            than=admin,
+        ),
+    ]
 
 
 def _each(rounds: Rounds, size: str, part: str, key: str) -> list[float]:

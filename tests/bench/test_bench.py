@@ -81,6 +81,7 @@ def _one(factor: float) -> dict[str, Any]:
         "burst": burst | {"ops_s": 100 / factor, "cpu_s_1000": 2.0, "proposed_s": 9.0},
         "rate": {"p50": 30.0, "p95": 40.0, "p99": 50.0},
         "pages": {"queue": {"ms": [5.0 * factor] * 9, "queries": 7}},
+        "admin": [60.0] * 9,
         "sweeps": {"ready": [1.0 * factor]},
         "notices": {"count": 100, "seconds": 2.0, "cpu_seconds": 0.5},
     }
@@ -96,6 +97,12 @@ def _one(factor: float) -> dict[str, Any]:
 def test_what_grows_with_the_database_is_told(factor: float, wrong: list[str]) -> None:
     rounds = [{"small": _one(1.0), "large": _one(factor)}] * 3
     assert failed(report.figures(rounds), other_cores=0.0) == wrong
+
+
+def test_a_queue_that_is_hardly_faster_than_what_django_has_is_told() -> None:
+    rounds = [{"small": _one(1.0), "large": _one(1.0) | {"admin": [24.0] * 9}}] * 3
+    found = report.figures(rounds)
+    assert failed(found, other_cores=0.0) == ["page queue beside it, p50, large database"]
 
 
 def test_the_machine_is_read_as_linux_writes_it() -> None:
