@@ -111,14 +111,14 @@ def _site() -> Any:
         def __str__(self) -> str:
             return self.business_key
 
-    class OperationAdmin(admin.ModelAdmin[Operation]):
-        list_display = SHOWN
-        list_per_page = 50
-        list_filter = ("state",)
-        search_fields = ("reason_text",)
-        ordering = ("-id",)  # ids are in the order of time
-
-    admin.site.register(Operation, OperationAdmin)
+    usual = {
+        "list_display": SHOWN,
+        "list_per_page": 50,
+        "list_filter": ("state",),
+        "search_fields": ("reason_text",),
+        "ordering": ("-id",),  # ids are in the order of time
+    }
+    admin.site.register(Operation, type("OperationAdmin", (admin.ModelAdmin,), usual))
     return admin.site.urls
 
 
