@@ -7,11 +7,15 @@ value that stands where its type cannot be told is cast in the statement.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from django.db import connection
-from psycopg import Cursor
+from psycopg import RawCursor
+
+_NAMED = re.compile(r"%\((\w+)\)s")
 
 
 def one(statement: str, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
@@ -21,11 +25,21 @@ def one(statement: str, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
 
 
 def rows(statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """All rows that the statement returns."""
+    """All rows that the statement returns; `values` stand in it as `%(name)s`."""
     connection.ensure_connection()
+    text, names = _numbered(statement)
     # Through Django's own wrapper: its errors, its guard of a broken transaction, its observers.
-    plain: Any = Cursor(connection.connection)
+    plain: Any = RawCursor(connection.connection)
     wrapped = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
     with wrapped(plain) as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(text, [values[name] for name in names])
         return list(cursor.fetchall())
+
+
+@cache
+def _numbered(statement: str) -> tuple[str, tuple[str, ...]]:
+    """The statement as the server takes it, and whose value each number is. Read once: finding the
+    places in a long statement takes longer than filling them."""
+    names = tuple(dict.fromkeys(_NAMED.findall(statement)))
+    numbers = {name: f"${no}" for no, name in enumerate(names, 1)}
+    return _NAMED.sub(lambda place: numbers[place[1]], statement), names
