@@ -51,28 +51,6 @@ DROP TRIGGER operation_steps ON operation;
 DROP TRIGGER operation_material ON operation;
 DROP TRIGGER operation_remedy_material ON operation;
 DROP TRIGGER operation_grows ON operation;
-
-CREATE FUNCTION aftersend_attempt_holds() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE broken text;
-BEGIN
-  IF {_first._row("NEW", _first.ATTEMPT_FIXED)}
-     IS DISTINCT FROM {_first._row("OLD", _first.ATTEMPT_FIXED)} THEN
-    broken := 'an attempt is recorded once';
-  ELSIF (OLD.outcome IS NOT NULL AND NEW.outcome IS DISTINCT FROM OLD.outcome)
-     OR (OLD.closed_at IS NOT NULL AND NEW.closed_at IS DISTINCT FROM OLD.closed_at)
-     OR (OLD.settled_by_evidence IS NOT NULL
-         AND NEW.settled_by_evidence IS DISTINCT FROM OLD.settled_by_evidence) THEN
-    broken := 'an attempt is answered once';
-  ELSE
-    RETURN NEW;
-  END IF;
-  RAISE EXCEPTION 'UPDATE on attempt: %', broken
-    USING ERRCODE = 'integrity_constraint_violation';
-END $$;
-CREATE TRIGGER attempt_holds BEFORE UPDATE ON attempt FOR EACH ROW
-  EXECUTE FUNCTION aftersend_attempt_holds();
-DROP TRIGGER attempt_fixed ON attempt;
-DROP TRIGGER attempt_answered_once ON attempt;
 """
 
 
@@ -98,15 +76,12 @@ DROP FUNCTION aftersend_move_is_legal;
         "operation_material",
         "operation_grows",
         "operation_remedy_material",
-        "attempt_fixed",
-        "attempt_answered_once",
     )
 }
 DROP FUNCTION aftersend_operation_holds CASCADE;
-DROP FUNCTION aftersend_attempt_holds CASCADE;
 """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("refunds", "0012_listed_refunds")]
+    dependencies = [("refunds", "0019_young_ranges")]
     operations = [migrations.RunSQL(REPLACE, UNDO)]

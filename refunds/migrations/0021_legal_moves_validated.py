@@ -6,7 +6,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("refunds", "0013_guards_read_once")]
+    dependencies = [("refunds", "0020_guards_read_once")]
     operations = [
         migrations.RunSQL(
             "ALTER TABLE event VALIDATE CONSTRAINT event_is_legal;", migrations.RunSQL.noop
