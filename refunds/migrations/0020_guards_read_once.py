@@ -40,12 +40,13 @@ BEGIN
   ELSIF {_first._any_shrinks(_first.GROWS)} THEN
     broken := 'counters only grow';
   ELSE
-    RETURN NEW;
+    RETURN NULL;
   END IF;
   RAISE EXCEPTION 'UPDATE on operation: %', broken
     USING ERRCODE = 'integrity_constraint_violation';
 END $$;
-CREATE TRIGGER operation_holds BEFORE UPDATE ON operation FOR EACH ROW
+-- After the change: before it, the row would be locked first, which is written down.
+CREATE TRIGGER operation_holds AFTER UPDATE ON operation FOR EACH ROW
   EXECUTE FUNCTION aftersend_operation_holds();
 DROP TRIGGER operation_steps ON operation;
 DROP TRIGGER operation_material ON operation;
