@@ -65,6 +65,13 @@ CREATE EVENT TRIGGER bench_op_goes ON ddl_command_start WHEN TAG IN ('DROP TABLE
 """
 
 
+# The harness counts by number, twenty times a second; among many its own table has a key for that.
+_BY_NUMBER = f"""
+CREATE INDEX bench_op_by_number ON {SCHEMA}.operation ((substr(request_ref, 4)::bigint))
+WHERE request_ref LIKE 'op-%'
+"""
+
+
 def _set_up_django() -> None:
     os.environ.update(GROUND.environment(CLIENT))
     import django
@@ -93,6 +100,8 @@ def setup() -> None:
     client.fill(orders=ORDERS, finished=finished)
     with psycopg.connect(common.DSN, autocommit=True) as database:
         database.execute(_VIEW)
+        if finished:
+            database.execute(_BY_NUMBER)
         database.execute("ANALYZE")
 
 

@@ -42,8 +42,11 @@ def heard(running: subprocess.Popen[str]) -> dict[str, Any]:
     """The next program that says who it is."""
     assert running.stdout is not None
     for line in running.stdout:
-        if line.startswith("{"):
-            told: dict[str, Any] = json.loads(line)
+        # Unbuffered, the launcher's words and the end of their line are two writes: between them
+        # a program may speak.
+        _, brace, rest = line.partition("{")
+        if brace:
+            told: dict[str, Any] = json.loads(brace + rest)
             return told
     raise AssertionError("no program said who it is")
 

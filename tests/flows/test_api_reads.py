@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.db import connection
 from django.test import AsyncClient
 from django.test.utils import CaptureQueriesContext
@@ -23,10 +24,11 @@ from reconciliation import reconciler
 from refunds import approvals, dispatch, withdrawal
 from refunds.api.waiting import at_rest
 from refunds.domain import states
-from refunds.ledger import POLICY, RECONCILER, Actor, transition
+from refunds.ledger import POLICY, RECONCILER, Actor, claim, transition
 from refunds.ledger.lapse import expire
 from refunds.models import Operation, Order, Payment, Proposal
 from refunds.proposal import Caller
+from refunds.providers import registry
 from tests import build
 from tests.cast import Cast
 from tests.flows.door import Door, wish
@@ -146,18 +148,27 @@ def test_what_only_a_person_can_find_out_is_not_asked_for_every_minute(
     assert body["sentence"].endswith("Only a person can find out, and is asked to.")
 
 
+def claimed(operation: Operation) -> None:
+    """A worker may send it, and has not sent it yet."""
+    account = registry.account(operation.provider_account)
+    claim(
+        operation.pk,
+        worker="worker",
+        identity=account.identity(),
+        contract=account.contract,
+        limits=settings.LIMITS,
+    )
+
+
 def moved_to(cast: Cast, state: str, **sets: Any) -> Operation:
-    """An approved refund, moved on by the one door for state without a provider."""
+    """An approved refund, claimed and moved on by the one door for state without a provider."""
     operation = build.authorized(cast.echo, cast.ben)
+    claimed(operation)
     dispatched = Actor(states.DISPATCHER, "worker")
     for event, actor in {
-        states.PENDING: (("submission_started", dispatched), ("accepted", dispatched)),
-        states.RETURNED: (
-            ("submission_started", dispatched),
-            ("confirmed", dispatched),
-            ("taken_back", RECONCILER),
-        ),
-        states.SUBMITTING: (("submission_started", dispatched),),
+        states.PENDING: (("accepted", dispatched),),
+        states.RETURNED: (("confirmed", dispatched), ("taken_back", RECONCILER)),
+        states.SUBMITTING: (),
     }[state]:
         operation = Operation.objects.get(pk=operation.pk)
         transition(operation, event, by=actor, sets=sets or None)
@@ -368,7 +379,7 @@ def test_a_repeated_proposal_waits_for_what_is_on_its_way(door: Door, cast: Cast
     door.send("POST", "/refunds", call)
     operation = Operation.objects.get()
     approvals.approve(operation.pk, cast.ben, build.shown(operation))
-    transition(Operation.objects.get(), "submission_started", by=Actor(states.DISPATCHER, "worker"))
+    claimed(operation)
     move = moving(operation, "refused", Actor(states.DISPATCHER, "worker"))
     body, seconds = while_waiting(door, "/refunds", move, json.dumps(call))
     assert body["outcome"] == "failed"

@@ -25,6 +25,9 @@ _orders = itertools.count(1)
 def guards_aside() -> Iterator[None]:
     """Inside, a superuser writes what triggers and keys would refuse."""
     with transaction.atomic(), connection.cursor() as cursor:
+        # What was written so far is looked at as it is, and not as it will have been made.
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
         cursor.execute("SET LOCAL session_replication_role = replica")
         yield
         cursor.execute("SET LOCAL session_replication_role = DEFAULT")

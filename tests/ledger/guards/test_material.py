@@ -63,6 +63,17 @@ def test_what_was_approved_is_not_changed(guarded: Guarded, column: str) -> None
     guarded.refuses(
         f"UPDATE operation SET {column} = {MATERIAL[column]} WHERE id = %s",
         [guarded.authorized.pk],
+        # What is wrong in itself is refused before it is compared with what was there.
+        says="operation_one_proposer"
+        if column == "proposer_id"
+        else "material facts are immutable",
+    )
+
+
+def test_the_proposer_of_a_persons_refund_is_not_changed_either(guarded: Guarded) -> None:
+    guarded.refuses(
+        "UPDATE operation SET proposer_id = 1, agent_id = NULL, agent_owner_id = NULL WHERE id = %s",
+        [guarded.authorized.pk],
         says="material facts are immutable",
     )
 
