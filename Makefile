@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each bad-agent notices due simulate model storm bench test-browser clean
+.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each kills bad-agent notices due simulate model storm bench test-browser clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -83,6 +83,9 @@ test-browser: $(TO_TEST)  ## the console in a real browser, on servers of its ow
 
 kill-each: $(TO_TEST)  ## with a running demo: kill each program in turn while refunds go on
 	@$(IN_VENV) -m tests.kill_each
+
+kills: $(TO_TEST)  ## senders killed once the provider has paid (OPERATIONS=200, SEED=), keys ignored and honoured; BREAK=requeue
+	@$(IN_VENV) -m tests.kills
 
 clean:  ## remove the environment, the servers and everything they stored
 	@if [ -x $(IN_VENV) ]; then $(IN_VENV) -m config.embedded forget; fi
