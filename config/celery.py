@@ -88,23 +88,27 @@ app.autodiscover_tasks(["refunds", "reconciliation", "review"])
 
 
 class _Spaced:
-    """Lets one through in so many seconds."""
+    """Lets one through in so many seconds: the fewer, the more want to."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, seconds_max: float) -> None:
+        self._usual, self._max = seconds, seconds_max
         self._seconds = seconds
         self._lock = threading.Lock()
         self._next_at = 0.0
+        self._left_out = False
 
     def may(self) -> bool:
         with self._lock:
             now = time.monotonic()
             if now < self._next_at:
+                self._left_out = True
                 return False
-            self._next_at = now + self._seconds
+            self._seconds = min(2 * self._seconds, self._max) if self._left_out else self._usual
+            self._next_at, self._left_out = now + self._seconds, False
             return True
 
 
-_wakes = _Spaced(crew.WAKE_SPACING_SECONDS)
+_wakes = _Spaced(crew.WAKE_SPACING_SECONDS, crew.WAKE_SPACING_SECONDS_MAX)
 
 
 def ring(task: str, operation_id: str, after_seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 A wake-up says that something is ready, and not what. Whoever hears it looks into the database and
 sends until nothing is ready any more, so that a thousand refunds need a few dozen messages. A look
-takes at most one refund of each order, and so many as there are hands; each is claimed, and its
+takes at most one refund of each order, and no more than there are hands; each is claimed, and its
 attempt recorded, by its own sender just before its send. Two processes may look at the same time:
 the second one's claim finds the first one's and sends nothing.
 
@@ -15,10 +15,13 @@ from __future__ import annotations
 import random
 import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from django.db import close_old_connections
 
 from refunds import dispatch, doorbell
 
-WAKE_SPACING_SECONDS = 0.015
+WAKE_SPACING_SECONDS, WAKE_SPACING_SECONDS_MAX = 0.015, 0.06
 # Well under a task's soft limit: whoever is still busy then leaves the rest to a new wake-up.
 SHIFT_SECONDS = 20
 # More than there are hands: two processes that look at once mostly choose others.
@@ -29,10 +32,12 @@ class Crew:
     """Shared by the threads of one process; `size` is how many of them may send at once, and
     `spacing_seconds` how long after a bell another one may have been left out."""
 
-    def __init__(self, size: int = 1, spacing_seconds: float = WAKE_SPACING_SECONDS) -> None:
+    def __init__(self, size: int = 1, spacing_seconds: float = WAKE_SPACING_SECONDS_MAX) -> None:
         self.size = size
         self._spacing_seconds = spacing_seconds
         self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._called: list[Future[int]] = []
         self._found: list[str] = []
         self._in_hand: set[str] = set()
         self._at_work = 0
@@ -51,15 +56,40 @@ class Crew:
         self._stopping = True
 
     def work(self) -> int:
-        """What whoever hears a wake-up does; how many refunds it tried to send.
+        """What whoever hears a wake-up does; how many refunds were tried by it and by the hands
+        that were called meanwhile. It returns when all of them are done.
 
         Raises what a send raises: the database is away, or a commit is not known. Nothing is lost
         by that, the sweep wakes somebody again.
         """
-        give_up_at = time.monotonic() + SHIFT_SECONDS
         with self._lock:
             self._at_work += 1
             self._look_again_at = time.monotonic() + self._spacing_seconds
+        try:
+            return self._shift()
+        finally:
+            self._see_off()
+
+    def _see_off(self) -> None:
+        """Wait for the hands that were called: whoever ends this process waits for this task."""
+        while True:
+            with self._lock:
+                called, self._called = self._called, []
+            if not called:
+                return
+            for each in called:
+                each.result()
+
+    def _hand(self) -> int:
+        """One that was called, in a thread that keeps its connection from call to call."""
+        close_old_connections()
+        try:
+            return self._shift()
+        finally:
+            close_old_connections()
+
+    def _shift(self) -> int:
+        give_up_at = time.monotonic() + SHIFT_SECONDS
         tried = 0
         try:
             while (operation_id := self._next()) is not None:
@@ -70,7 +100,7 @@ class Crew:
                     with self._lock:
                         self._in_hand.discard(operation_id)
                 if time.monotonic() > give_up_at:
-                    doorbell.ring_hands(1)
+                    doorbell.ring_ready()
                     break
         finally:
             with self._lock:
@@ -98,7 +128,7 @@ class Crew:
         return None
 
     def _look(self) -> None:
-        """Choose among what is ready, and call for more hands where there is more than they hold."""
+        """Choose among what is ready, and call more hands where that is more than they hold."""
         began_at = time.monotonic()
         seen = dispatch.ready_apart(self.size * _LOOK_FACTOR)
         ready = [each for each in seen if each not in self._in_hand]
@@ -107,9 +137,15 @@ class Crew:
             return
         random.shuffle(ready)
         self._found = ready[: self.size]
-        missing = min(len(ready), self.size) - self._at_work
-        if missing > 0:
-            doorbell.ring_hands(missing)
+        for _ in range(min(len(self._found), self.size) - self._at_work):
+            self._at_work += 1
+            self._called.append(self._threads().submit(self._hand))
+
+    def _threads(self) -> ThreadPoolExecutor:
+        # Made when it is needed first: in the process that sends, and not in one that it forks from.
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.size, thread_name_prefix="sender")
+        return self._pool
 
 
 OF_THIS_PROCESS = Crew()

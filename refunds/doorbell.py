@@ -24,10 +24,9 @@ def ring_send(operation_id: object, after_seconds: float = 0) -> None:
     _ring_on_commit("refunds.tasks.send", operation_id, after_seconds)
 
 
-def ring_hands(count: int) -> None:
-    """Now: tell so many idle senders that something is ready, whatever it is."""
-    for _ in range(count):
-        _ring("refunds.tasks.send_ready", "", 0)
+def ring_ready() -> None:
+    """Now: tell a worker of the money queue that something is ready, whatever it is."""
+    _ring("refunds.tasks.send_ready", "", 0)
 
 
 def ring_resend(operation_id: object) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from config import celery
-from refunds.crew import WAKE_SPACING_SECONDS
+from refunds.crew import WAKE_SPACING_SECONDS, WAKE_SPACING_SECONDS_MAX
 
 Sent = list[tuple[str, list[str], float | None]]
 
@@ -27,8 +28,10 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The monotonic clock, set by the test; later than any bell that rang before."""
-    now = [time.monotonic() + 1000]
+    """The monotonic clock, set by the test; no bell has rung before."""
+    spaced = celery._Spaced(WAKE_SPACING_SECONDS, WAKE_SPACING_SECONDS_MAX)
+    monkeypatch.setattr(celery, "_wakes", spaced)
+    now = [time.monotonic()]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
 
@@ -40,6 +43,30 @@ def test_bells_that_follow_each_other_closely_are_one(sent: Sent, clock: list[fl
     clock[0] += WAKE_SPACING_SECONDS
     celery.ring("refunds.tasks.send", "op-20", 0)
     assert len(sent) == 2
+
+
+def test_the_more_bells_there_are_the_fewer_are_rung_but_never_too_few(
+    sent: Sent, clock: list[float]
+) -> None:
+    """Whoever hears one looks again when the longest time is over in which one may be left out."""
+    rung_at = []
+    for _ in range(400):
+        before = len(sent)
+        celery.ring("refunds.tasks.send", "op", 0)
+        if len(sent) > before:
+            rung_at.append(clock[0])
+        clock[0] += 0.001
+    apart = [later - sooner for sooner, later in pairwise(rung_at)]
+    assert max(apart) <= WAKE_SPACING_SECONDS_MAX + 0.001
+    assert apart[0] < apart[-1]
+    clock[0] += 1
+    celery.ring("refunds.tasks.send", "op", 0)
+    clock[0] += 1
+    celery.ring("refunds.tasks.send", "op", 0)
+    clock[0] += WAKE_SPACING_SECONDS + 0.001
+    before = len(sent)
+    celery.ring("refunds.tasks.send", "op", 0)
+    assert len(sent) == before + 1
 
 
 def test_a_bell_for_later_names_its_refund(sent: Sent, clock: list[float]) -> None:

@@ -39,13 +39,20 @@ def test_two_refunds_of_one_order_are_sent_by_one_wake_up_one_after_the_other(
 
 
 def test_more_hands_are_called_for_what_is_more_than_one_can_hold(
-    provider: SandboxProcess, cast: Cast, rung: list[tuple[str, str]]
+    provider: SandboxProcess, cast: Cast, troupe: Troupe
 ) -> None:
-    several(provider, cast, 4)
-    rung.clear()
-    assert Crew(size=3, spacing_seconds=0).work() == 4
-    # Three hands of which one is at work; what is left when they are few needs nobody more.
-    assert rung == [("refunds.tasks.send_ready", "")] * 2
+    operations = several(provider, cast, 4)
+    provider.fault("hold", times=3)
+    crew = troupe.actor("work_in_threes", [operations[0]])
+    crew.go()
+    poll(lambda: len(creates(provider)) == 3, "three calls at once")
+    assert sorted(state_of(each) for each in operations) == [
+        states.AUTHORIZED,
+        *[states.SUBMITTING] * 3,
+    ]
+    provider.release()
+    assert crew.result()
+    assert [len(refunds(provider, each)) for each in operations] == [1] * 4
 
 
 def test_two_processes_that_are_woken_at_once_send_each_refund_once(
