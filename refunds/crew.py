@@ -66,7 +66,7 @@ class Crew:
             self._at_work += 1
             self._look_again_at = time.monotonic() + self._spacing_seconds
         try:
-            return self._shift()
+            return self._shift(looks=True)
         finally:
             self._see_off()
 
@@ -81,18 +81,19 @@ class Crew:
                 each.result()
 
     def _hand(self) -> int:
-        """One that was called, in a thread that keeps its connection from call to call."""
+        """One that was called, in a thread that keeps its connection from call to call. It takes
+        what was found and looks for nothing: the more look, the more choose the same."""
         close_old_connections()
         try:
-            return self._shift()
+            return self._shift(looks=False)
         finally:
             close_old_connections()
 
-    def _shift(self) -> int:
+    def _shift(self, *, looks: bool) -> int:
         give_up_at = time.monotonic() + SHIFT_SECONDS
         tried = 0
         try:
-            while (operation_id := self._next()) is not None:
+            while (operation_id := self._next(looks)) is not None:
                 tried += 1
                 try:
                     dispatch.send(operation_id)
@@ -107,19 +108,19 @@ class Crew:
                 self._at_work -= 1
         return tried
 
-    def _next(self) -> str | None:
+    def _next(self, looks: bool) -> str | None:
         """One that is ready; None when nothing is, and nothing will be by a bell left out."""
         while not self._stopping:
             came_at = time.monotonic()
             with self._lock:
-                if not self._found and self._nothing_since <= came_at:
+                if looks and not self._found and self._nothing_since <= came_at:
                     self._look()
                 if self._found:
                     operation_id = self._found.pop()
                     self._in_hand.add(operation_id)
                     return operation_id
                 wait_seconds = self._look_again_at - time.monotonic()
-                if wait_seconds <= 0 or self._somebody_waits:
+                if not looks or wait_seconds <= 0 or self._somebody_waits:
                     return None
                 self._somebody_waits = True
             time.sleep(wait_seconds)

@@ -90,9 +90,14 @@ def send(operation_id: str) -> str:
     account = registry.accounts().get(operation.provider_account)
     if account is None or not account.credential:
         return _without_credential(operation)
-    # A claim that waited behind a sibling's judges by a log older than its lock, and refuses;
-    # asked once more, it reads the log of now.
-    won = _claim(operation, account) or _claim(operation, account)
+    won = _claim(operation, account)
+    if won is None:
+        # Mostly somebody else has it. A claim that waited behind a sibling's judges by a log older
+        # than its lock, and refuses; asked once more, it reads the log of now.
+        operation = _to_send(operation_id)
+        if operation is None or operation.state != states.AUTHORIZED:
+            return "gone"
+        won = _claim(operation, account)
     if won is None:
         return _not_claimed(operation)
     return _submit(operation, account, *won)
