@@ -119,7 +119,11 @@ def _unread(name: str, quarantine: Quarantine) -> str:
     landed = _landed(name, quarantine)
     if until is not None and until > (landed or quarantine.began_at):
         return ""
-    after = f"{landed:%H:%M:%S} UTC, when the last send has landed" if landed else "it began"
+    after = (
+        f"{landed:%H:%M:%S} UTC, when the last send has landed"
+        if landed
+        else "the quarantine began"
+    )
     return (
         f"The refunds of {name} since {known_until(quarantine):%Y-%m-%d %H:%M:%S} UTC were not"
         f" listed to the end after {after}."

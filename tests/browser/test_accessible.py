@@ -89,7 +89,7 @@ def test_alerts_accounts_and_a_quarantine(visitors: Visitors, stage: Stage, widt
         "/alerts": "Nobody has it",
         "/alerts?tab=ended": "could not tell",
         "/alerts?tab=watched": "They compare, stop an account, and never repair",
-        "/sending": "were not listed to the end after the quarantine began",
+        "/sending": "were not listed to the end after",
         "/lists": "rf_made_elsewhere",
         "/notices": "Applying it failed 2 times",
         "/notices?tab=applied": "of another mode or account",
