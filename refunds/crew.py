@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from django.db import close_old_connections
 
@@ -77,6 +77,7 @@ class Crew:
                 called, self._called = self._called, []
             if not called:
                 return
+            wait(called)  # all of them, also where one has failed
             for each in called:
                 each.result()
 
