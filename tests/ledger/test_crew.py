@@ -118,33 +118,6 @@ def test_a_failed_send_ends_the_shift_and_leaves_the_rest_ready(
     assert [len(refunds(provider, each)) for each in operations] == [1, 1]
 
 
-def test_a_crew_waits_for_every_hand_also_where_one_has_failed(
-    provider: SandboxProcess, cast: Cast, troupe: Troupe
-) -> None:
-    """Whoever ends the process waits for the task: a call that it left behind would be cut off."""
-    operations = several(provider, cast, 4)
-    [fails, *_] = operations
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"ALTER TABLE attempt ADD CONSTRAINT never CHECK (operation_id <> '{fails.pk}') NOT VALID"
-        )
-    provider.fault("hold", times=3)
-    crew = troupe.actor("work_in_fours", [operations[0]])
-    crew.go()
-    try:
-        poll(lambda: len(creates(provider)) == 3, "three calls at once")
-        provider.release()
-        assert set(crew.result().values()) == {"IntegrityError"}
-        # The process has said its last word: nothing of it was still on its way.
-        assert sorted(state_of(each) for each in operations) == [
-            states.AUTHORIZED,
-            *[states.SUCCEEDED] * 3,
-        ]
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("ALTER TABLE attempt DROP CONSTRAINT never")
-
-
 def test_what_only_the_commit_refuses_is_refused_by_a_prepared_statement_too(
     provider: SandboxProcess, cast: Cast
 ) -> None:
