@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -116,6 +117,28 @@ def test_a_failed_send_ends_the_shift_and_leaves_the_rest_ready(
     assert creates(provider) == []
     assert Crew(spacing_seconds=0).work() == 2
     assert [len(refunds(provider, each)) for each in operations] == [1, 1]
+
+
+def test_a_crew_waits_for_every_hand_also_where_others_have_failed(
+    provider: SandboxProcess, cast: Cast, troupe: Troupe
+) -> None:
+    """Whoever ends the process waits for the task: a call that it left behind would be cut off."""
+    held, *others = several(provider, cast, 8)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"ALTER TABLE attempt ADD CONSTRAINT never CHECK (operation_id = '{held.pk}') NOT VALID"
+        )
+    provider.fault("hold")
+    release = threading.Timer(3, provider.release)
+    crew = troupe.actor("work_in_eights", [others[0]])
+    release.start()
+    try:
+        assert set(crew.finish().values()) == {"IntegrityError"}
+        assert state_of(held) == states.SUCCEEDED
+    finally:
+        release.join()
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE attempt DROP CONSTRAINT never")
 
 
 def test_what_only_the_commit_refuses_is_refused_by_a_prepared_statement_too(
