@@ -62,11 +62,9 @@ class Counts:
 
 def counts() -> Counts:
     """All of them, in one query."""
-    uncertain = sorted(states.UNCERTAIN)
     values: dict[str, Any] = {
-        "uncertain": uncertain,
+        "uncertain": sorted(states.UNCERTAIN),
         "waiting": states.AWAITING_APPROVAL,
-        "listed": [*uncertain, states.AWAITING_APPROVAL],
     }
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, values)
@@ -88,20 +86,22 @@ _COUNTED = (
     "alarms",
 )
 _COUNTS = """
-SELECT ops.*, found.*, (
+SELECT waiting.*, doubt.*, found.*, (
   SELECT count(*) FROM (SELECT 1 FROM outbox_delivery WHERE state = 'given_up' LIMIT 200) AS undelivered
 ), (
   SELECT count(*) FROM alarm WHERE ended_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM alarm_acknowledgement s WHERE s.alarm_id = alarm.id AND s.until > now())
 ) FROM (
-  SELECT count(*) FILTER (WHERE o.state = %(waiting)s),
-    count(*) FILTER (WHERE o.state = %(waiting)s AND o.stale_cause <> ''),
-    count(*) FILTER (WHERE o.state = ANY (%(uncertain)s)),
-    count(*) FILTER (WHERE o.state = ANY (%(uncertain)s) AND NOT EXISTS (
-      SELECT 1 FROM review_case c WHERE c.operation_id = o.id AND c.closed_at IS NULL)),
-    min(o.unknown_since) FILTER (WHERE o.state = ANY (%(uncertain)s))
-  FROM operation o WHERE o.state = ANY (%(listed)s)
-) AS ops, (
+  SELECT count(*), count(*) FILTER (WHERE o.stale_cause <> '')
+  FROM operation o WHERE o.state = %(waiting)s
+) AS waiting, (
+  -- An operation has one open case at most.
+  SELECT count(*), count(*) - (
+      SELECT count(*) FROM review_case c JOIN operation x ON x.id = c.operation_id
+      WHERE c.closed_at IS NULL AND x.state = ANY (%(uncertain)s)),
+    min(o.unknown_since)
+  FROM operation o WHERE o.state = ANY (%(uncertain)s)
+) AS doubt, (
   SELECT count(*) FILTER (WHERE NOT owed),
     count(*) FILTER (WHERE NOT owed AND signed_once),
     count(*) FILTER (WHERE NOT owed AND NOT signed_once AND rests),

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.http import HttpRequest
-from django.urls import resolve, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
@@ -28,18 +28,22 @@ from review.presenters.words import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One entry of the rail."""
+    """One entry of the rail: `page` is the name of an address."""
 
-    url: str
+    page: str
     word: str
     icon: str
     current: bool
     count: int | None = None
 
     @property
+    def url(self) -> str:
+        return reverse(self.page)
+
+    @property
     def key(self) -> str:
         """The key after `g` that opens it; empty where it has none."""
-        return keys.GO.get(resolve(self.url).url_name or "", "")
+        return keys.GO.get(self.page, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +119,9 @@ def _ways(items: list[Item]) -> dict[str, str]:
 
 def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
     here = request.resolver_match.url_name if request.resolver_match else ""
-    home = Item(url=reverse("home"), word="My work", icon="n-work", current=here == "home")
+    home = Item(page="home", word="My work", icon="n-work", current=here == "home")
     status = Item(
-        url=reverse("status"),
+        page="status",
         word="Status",
         icon="n-status",
         current=here in ("status", "order_status"),
@@ -129,7 +133,7 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
     return [
         home,
         Item(
-            url=reverse("approvals"),
+            page="approvals",
             word="Approvals",
             icon="s-authorized",
             current=here
@@ -144,34 +148,34 @@ def _items(request: HttpRequest, *, reads: bool) -> list[Item]:
             count=waits.waiting,
         ),
         Item(
-            url=reverse("unknown"),
+            page="unknown",
             word="Unknown",
             icon="s-unknown",
             current=here in ("unknown", "together", "by_hand") or str(here).startswith("case"),
             count=waits.queue,
         ),
         Item(
-            url=reverse("orders"),
+            page="orders",
             word="Orders",
             icon="n-order",
             current=here in ("orders", "order", "propose", "freeze", "unfreeze"),
         ),
         *statuses,
         Item(
-            url=reverse("sending"),
+            page="sending",
             word="Providers",
             icon="n-provider",
             current=str(here).startswith("sending"),
         ),
         Item(
-            url=reverse("alerts"),
+            page="alerts",
             word="Alerts",
             icon="n-alert",
             current=here in ("alerts", "alarm_acknowledge"),
             count=waits.alarms or None,
         ),
         Item(
-            url=reverse("deliveries"),
+            page="deliveries",
             word="Deliveries",
             icon="k-notice",
             current=here in ("deliveries", "delivery_replay"),
@@ -188,9 +192,9 @@ def _admins(request: HttpRequest, here: str) -> list[Item]:
     current = here.startswith(("agent", "key_"))
     waiting = people.waiting_for(access.viewer(request).person)
     return [
-        Item(url=reverse("agents"), word="Agents", icon="k-agent", current=current),
+        Item(page="agents", word="Agents", icon="k-agent", current=current),
         Item(
-            url=reverse("people"),
+            page="people",
             word="People",
             icon="k-person",
             current=here.startswith("people"),

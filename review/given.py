@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from refunds.ledger import dead_of_waiting
@@ -37,9 +38,15 @@ class Given:
         return [facts.approval(each) for each in self.dead]
 
 
+NOBODY: Final = Given(all=[], counting=[], dead=[], ended=[])
+
+
 def given_to(ops: Sequence[Operation]) -> dict[UUID, Given]:
     """The approvals of each. Once a refund may be sent the claim judges them, and they stand."""
-    found, gone = around.approvals_and_dead([op.pk for op in ops], dead_of_waiting())
+    if not ops:
+        return {}
+    ids = [op.pk for op in ops]
+    found, gone = around.approvals_and_dead(ids, dead_of_waiting(ids))
     return {op.pk: _given(op, found[op.pk], gone) for op in ops}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -46,18 +47,24 @@ def tab_of(request: HttpRequest) -> str:
     return tab if tab in TABS else TABS[0]
 
 
+def is_archive(request: HttpRequest) -> bool:
+    """Whether the tab lists what ended, too."""
+    return tab_of(request) in ("mine", "all")
+
+
+def here(request: HttpRequest) -> str:
+    """The query of the list that is shown, as links on it begin."""
+    after = request.GET.get("after", "")
+    return f"?tab={tab_of(request)}" + (f"&after={quote(after)}" if after else "")
+
+
 def has_ticks(request: HttpRequest) -> bool:
     """Whether the tab has boxes for this reader: a lead, where something waits."""
     return LEAD in access.viewer(request).roles and tab_of(request) in ("to_approve", "second")
 
 
-def decided_since(who: Viewer) -> UUID:
-    return _id_at(who.clock.now - timedelta(days=DECIDED_DAYS))
-
-
-def _id_at(at: datetime) -> UUID:
-    """The smallest UUIDv7 of an instant: ids of operations are ordered by time."""
-    return UUID(int=(int(at.timestamp() * 1000) << 80) | (7 << 76) | (2 << 62))
+def decided_since(who: Viewer) -> datetime:
+    return who.clock.now - timedelta(days=DECIDED_DAYS)
 
 
 def listed(request: HttpRequest) -> QuerySet[Operation]:
@@ -115,10 +122,11 @@ def context(
     if slip is not None and slip.op.pk not in {op.pk for op in found}:
         shown = [slip.op, *found]
     opened = slip.op.pk if slip else None
-    rows = queue_rows.rows(shown, who, opened=opened, ticked=ticked)
+    rows = queue_rows.rows(shown, who, opened=opened, ticked=ticked, archive=is_archive(request))
     return {
         "clock": who.clock,
         "tab": tab,
+        "here": here(request),
         "counts": counts(request),
         "tabs": queue.tab_counts(who.person, decided_since(who), dead_of_waiting(), _COUNT_MAX),
         "count_max": _COUNT_MAX,
@@ -155,7 +163,7 @@ def _groups(tab: str, rows: list[queue_rows.Row]) -> list[Group]:
         return [Group(title="", rows=rows)] if rows else []
     by_title: dict[str, list[queue_rows.Row]] = {}
     for row in rows:
-        by_title.setdefault(cause_title(row.facts.stale_cause), []).append(row)
+        by_title.setdefault(cause_title(row.stale_cause), []).append(row)
     return [Group(title=title, rows=each) for title, each in by_title.items()]
 
 

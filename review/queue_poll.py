@@ -54,12 +54,13 @@ def answer(request: HttpRequest) -> HttpResponse:
     who = access.viewer(request)
     context |= {
         "clock": who.clock,
-        "tab": queue_page.tab_of(request),
         "ticks": queue_page.has_ticks(request),
-        "after": request.GET.get("after", ""),
+        "here": queue_page.here(request),
         "count": len(moved) + len(new),
         "url": _url(request),
-        "rows": queue_rows.rows(moved, who, opened=_opened(request)) if moved else [],
+        "rows": queue_rows.rows(
+            moved, who, opened=_opened(request), archive=queue_page.is_archive(request)
+        ),
         "oob": True,
         "overtaken": overtaken,
         "followed": followed,

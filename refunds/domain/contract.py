@@ -185,6 +185,8 @@ def as_accepted(
         for each in accepted
         if each.scope == scope and getattr(contract, each.fact).seconds is None
     ]
+    if not used:
+        return contract, ()
     changes: dict[str, Any] = {
         each.fact: Fact(each.seconds, "accepted", f"accepted fact {each.id}") for each in used
     }

@@ -47,6 +47,7 @@ STATES: Final = tuple(MONEY)
 ENDED: Final = frozenset(
     {SUCCEEDED, MISMATCHED, RETURNED, FAILED, DENIED, REJECTED, WITHDRAWN, EXPIRED}
 )
+OPEN: Final = frozenset(STATES) - ENDED
 UNCERTAIN: Final = frozenset({SUBMITTING, UNKNOWN, PENDING})
 # States in which the operation's amount is set aside on its payment (`authorized` holds it too
 # after `not_executed`; the reservation row says which).

@@ -7,6 +7,7 @@ amounts to, and so does the reservation of a refund that nobody was shown.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -55,10 +56,17 @@ WHERE /*these*/ AND NOT (/*explained*/)
 """.replace("/*explained*/", EXPLAINED)
 
 
-def dead_of_waiting() -> RawSQL:
-    """Ids of the approvals of waiting proposals that count no longer, as a subquery."""
-    these = f"o.state = '{states.AWAITING_APPROVAL}'"
-    return RawSQL(_UNEXPLAINED.replace("/*these*/", these), [])  # noqa: S611 - SQL of our own
+def dead_of_waiting(of: Iterable[UUID] | None = None) -> RawSQL:
+    """Ids of the approvals of waiting proposals that count no longer, as a subquery; `of` names
+    the proposals, where it is about some only.
+
+    A proposal that needs one person is authorised by their approval: those that wait have none.
+    """
+    these = f"o.state = '{states.AWAITING_APPROVAL}' AND o.quorum > 1"
+    if of is not None:
+        these += " AND o.id = ANY(%s)"
+    values = [] if of is None else [list(of)]
+    return RawSQL(_UNEXPLAINED.replace("/*these*/", these), values)  # noqa: S611 - SQL of our own
 
 
 def moved_unexplained(operation_id: UUID) -> bool:

@@ -7,6 +7,7 @@ from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models.functions import Now
 
+from refunds.domain import states
 from refunds.models.orders import Order, Payment
 from refunds.models.people import Agent, Person
 
@@ -113,7 +114,11 @@ class Operation(models.Model):
         indexes = [
             models.Index(
                 fields=["state", "due_at", "id"],
-                condition=models.Q(due_at__isnull=False),
+                # Whatever has not ended is in it, so that no list of those reads the whole table,
+                # and none leaves out what lost the instant at which it is looked at again.
+                condition=models.Q(due_at__isnull=False) | models.Q(state__in=sorted(states.OPEN)),
+                # What the counts of every page ask of those.
+                include=["quorum", "round", "stale_cause", "unknown_since"],
                 name="operation_due",
             )
         ]
@@ -149,7 +154,15 @@ class Event(models.Model):
     class Meta:
         db_table = "event"
         # Rows come in the order of time: the standing questions read the last minutes by it.
-        indexes = [BrinIndex(fields=["at"], name="event_by_time", autosummarize=True)]
+        indexes = [
+            BrinIndex(fields=["at"], name="event_by_time", autosummarize=True),
+            # What a person rejected; every other event leaves it alone.
+            models.Index(
+                fields=["actor", "operation"],
+                condition=models.Q(event="rejected"),
+                name="event_rejected",
+            ),
+        ]
         constraints = [
             models.CheckConstraint(name="event_seq_from_one", condition=models.Q(seq__gte=1)),
             # Without it a first-looking event skips the chain (MATCH SIMPLE).

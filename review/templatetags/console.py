@@ -1,8 +1,12 @@
-"""Tags of the console: money, pills, times and icons. Loaded as builtins."""
+"""Tags of the console: money, pills, times and icons. Loaded as builtins.
+
+What is drawn from a few words of ours, an icon or a pill, is made once.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django import template
@@ -25,12 +29,20 @@ register.filter("actor", actor_word)
 @register.simple_tag
 def money(amount_minor: int, currency: str) -> SafeString:
     """An amount with its code after it; its class says how many digits stand after the point."""
-    return format_html(
-        '<span class="money"><span class="n x{}">{}</span> <span class="cur">{}</span></span>',
+    before, after = _around_money(currency)
+    # Digits, a point, a sign and narrow spaces: nothing to escape.
+    return SafeString(before + display_number(amount_minor, currency) + after)
+
+
+@cache
+def _around_money(currency: str) -> tuple[str, str]:
+    drawn = format_html(
+        '<span class="money"><span class="n x{}">|</span> <span class="cur">{}</span></span>',
         exponent(currency),
-        display_number(amount_minor, currency),
         currency,
     )
+    before, _, after = drawn.partition("|")
+    return before, after
 
 
 @register.simple_tag
@@ -52,6 +64,7 @@ def copy(text: object, what: str) -> SafeString:
 
 
 @register.simple_tag
+@cache
 def icon(name: str, size: int = 16) -> SafeString:
     """One symbol of the sprite; always beside a word, therefore hidden from readers."""
     return format_html(
@@ -60,6 +73,7 @@ def icon(name: str, size: int = 16) -> SafeString:
 
 
 @register.simple_tag
+@cache
 def pill(state: str, size: str = "") -> SafeString:
     """A state: shape, border and word together."""
     return format_html(
@@ -72,6 +86,7 @@ def pill(state: str, size: str = "") -> SafeString:
 
 
 @register.simple_tag
+@cache
 def flag(word: str) -> SafeString:
     """A flag: square corners, because it is not a state."""
     shape = f"s-{SHAPES[word]}" if word in SHAPES else "k-case"

@@ -166,10 +166,12 @@ def _answer(request: HttpRequest, operation_id: UUID, pressed: Pressed) -> HttpR
         slip = queue_page.find_slip(request, operation_id)
         context = queue_page.slip_context(request, slip) | {
             "clock": who.clock,
-            "row": queue_rows.rows([found], who, opened=operation_id)[0],
+            "row": queue_rows.rows(
+                [found], who, opened=operation_id, archive=queue_page.is_archive(request)
+            )[0],
             "pressed": pressed,
             "ticks": request.POST.get("ticks") == "on",
-            "tab": queue_page.tab_of(request),
+            "here": queue_page.here(request),
             "oob": True,
         }
         return render(request, "review/approvals.html#entry", context, status=pressed.status)

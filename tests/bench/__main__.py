@@ -51,8 +51,8 @@ def main() -> int:
     if not all(each.isdecimal() and int(each) > 0 for each in given.values()):
         print(f"{', '.join(USUAL)} are whole numbers, 1 or more.")
         return 2
-    if int(given["SIZE"]) < 1000:
-        print("SIZE is 1000 or more: a history has some of each state.")
+    if int(given["SIZE"]) < 10_000:
+        print("SIZE is 10000 or more: a tenth of it still fills a page of each list.")
         return 2
     if broken not in BREAKS or approval not in ("policy", "lead"):
         print("BREAK is fsync or index, APPROVAL is policy or lead.")
@@ -108,7 +108,7 @@ def _measured(place: Place, wanted: dict[str, int], by_lead: bool, broken: str) 
     ]
     others = [each["burst"]["other_cores"] for one in rounds for each in one.values()]
     return {
-        "figures": report.figures(rounds),
+        "figures": report.figures(rounds, large=sizes["large"]),
         "statements": rounds[0]["small"]["counts"]["statements"],
         "machine": {
             "cores": os.cpu_count(),

@@ -12,8 +12,9 @@ from reconciliation.verifiers import tables
 from tests.bench import dialect
 
 CHUNK = 20_000
-# A queue is what has not ended: three in a thousand wait for an approval, two are unknown.
-WAITING_OF_THOUSAND, UNKNOWN_OF_THOUSAND = 3, 2
+# A queue is what has not ended: one in so many waits for an approval, and one is unknown. Of a small
+# history more, so that both lists fill a page: pages are compared that show as much.
+USUALLY_APART, OPEN_MIN = 333, 100
 CAPTURED_MINOR = 12_900
 
 _ORDERS = """
@@ -50,16 +51,18 @@ def orders(cursor: Any, prefix: str, count: int, *, first: int = 1, version: int
 
 def finished(cursor: Any, count: int) -> None:
     """`count` operations on orders `h-<n>` of their own, the oldest first, and six events of each
-    that ended well: its answer was lost, and a lookup found it. Some are still open (see above).
+    that ended well: its answer was lost, and a lookup found it. Some are still open (see above):
+    a history is of 1,000 operations or more.
 
     Raises AssertionError when what was written contradicts itself.
     """
+    apart = min(USUALLY_APART, count // OPEN_MIN)
     for first in range(1, count + 1, CHUNK):
         last = min(first + CHUNK - 1, count)
         orders(cursor, "h", last - first + 1, first=first)
         cursor.execute("SET session_replication_role = replica")
         try:
-            cursor.execute(_DRAWN, {"first": first, "last": last, "count": count})
+            cursor.execute(_DRAWN, {"first": first, "last": last, "count": count, "apart": apart})
             for statement in _HISTORY:
                 cursor.execute(statement)
             cursor.execute("DROP TABLE drawn")
@@ -92,7 +95,7 @@ _FILLED = (
 )
 # One operation a row, with everything that its rows have in common. Ids are ordered by time, as
 # version 7 makes them; nine seconds lie between two operations.
-_DRAWN = f"""
+_DRAWN = """
 CREATE TEMPORARY TABLE drawn AS
 SELECT w.*, r.id AS order_id, p.id AS payment_id,
   (lpad(to_hex((extract(epoch FROM w.at) * 1000)::bigint), 12, '0') || '7'
@@ -103,9 +106,9 @@ SELECT w.*, r.id AS order_id, p.id AS payment_id,
 FROM (
   SELECT g, md5('bench ' || g) AS hash, 100 + g %% 9000 AS amount,
     now() - ((%(count)s::int - g) * 9 + 60) * interval '1 second' AS at,
-    CASE WHEN g %% 1000 < {WAITING_OF_THOUSAND} THEN 'awaiting_approval'
-         WHEN g %% 1000 < {WAITING_OF_THOUSAND + UNKNOWN_OF_THOUSAND} THEN 'unknown'
-         WHEN g %% 1000 < 8 THEN 'rejected' ELSE 'succeeded' END AS state
+    CASE WHEN g %% %(apart)s::int = 1 THEN 'awaiting_approval'
+         WHEN g %% %(apart)s::int = 2 THEN 'unknown'
+         WHEN g %% 1000 BETWEEN 5 AND 7 THEN 'rejected' ELSE 'succeeded' END AS state
   FROM generate_series(%(first)s::int, %(last)s::int) g
 ) w
 JOIN orders r ON r.ref = 'h-' || w.g

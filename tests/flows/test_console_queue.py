@@ -94,6 +94,32 @@ def test_the_tabs_hold_and_count_what_they_say(cast: Cast) -> None:
     assert listed(tab(ben, "all")) == [refused.pk, two.pk, plain.pk]
 
 
+@pytest.mark.django_db
+def test_what_a_person_decided_twice_is_counted_and_listed_once(cast: Cast) -> None:
+    build.order(captured_minor=90_000)
+    again = build.proposed(cast.olga, amount_minor=1000)
+    turned = build.proposed(cast.olga, amount_minor=2000)
+    for operation in (again, turned):
+        approvals.approve(operation.pk, cast.ben, build.shown(operation))
+        operation.refresh_from_db()
+        approvals.revoke(operation.pk, cast.ben, version=operation.version)
+        operation.refresh_from_db()
+    approvals.approve(again.pk, cast.ben, build.shown(again))
+    approvals.reject(turned.pk, cast.ben, reason="Asked for in error.", version=turned.version)
+    page = tab(signed_in(cast.ben), "mine")
+    assert (count(page, "mine"), listed(page)) == ("2", [turned.pk, again.pk])
+    assert count(tab(signed_in(cast.cleo), "mine"), "mine") == "0"
+
+
+@pytest.mark.django_db
+def test_what_lost_the_instant_of_its_next_look_is_listed_and_counted_still(
+    cast: Cast, waiting: Operation
+) -> None:
+    Operation.objects.filter(pk=waiting.pk).update(due_at=None)
+    page = tab(signed_in(cast.ben), "to_approve")
+    assert (count(page, "to_approve"), listed(page)) == ("1", [waiting.pk])
+
+
 @pytest.mark.django_db(transaction=True)
 def test_stale_ones_stand_under_what_ended_their_approval(
     cast: Cast, provider: SandboxProcess
