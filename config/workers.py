@@ -4,7 +4,8 @@
     python -m config.workers --program "money worker -Q money -P threads -c 16" --program ...
 
 Each program is a process of its own, with Celery's own command line, signal handling, connections
-and clients; what all of them have imported lies in memory once. A program that ends is started
+and clients; what all of them have imported lies in memory once, and nothing that only pages need is
+imported (`worker_settings`). A program that ends is started
 again. SIGTERM and Ctrl-C pass on as SIGTERM, Celery's warm shutdown; a second one ends everything
 at once. Ends with 0 after a stop, 1 when a program did not come up, 2 for unusable input.
 """
@@ -59,10 +60,17 @@ def read(told: str) -> Program:
 
 
 def celery(program: Program) -> None:
-    """What a child does: Celery's own command."""
-    from celery.bin.celery import celery as command
+    """What a child does: Celery's own command. The whole of its command line, whose shell brings a
+    library for terminals, stays outside."""
+    from celery.bin.base import CLIContext
+    from celery.bin.beat import beat
+    from celery.bin.worker import worker
 
-    command.main(args=["-A", "config.celery", *program.arguments], prog_name="celery")
+    from config.celery import app
+
+    command = {"worker": worker, "beat": beat}[program.arguments[0]]
+    told = CLIContext(app=app, no_color=True, workdir=None)
+    command.main(args=list(program.arguments[1:]), prog_name=f"celery {command.name}", obj=told)
 
 
 def load() -> None:
@@ -70,15 +78,24 @@ def load() -> None:
 
     No connection is opened and no thread started: a child makes its own.
     """
+    libc = ctypes.CDLL(None)
     # Each thread's own arena would keep what one task needed once.
-    ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
+    libc.mallopt(_M_ARENA_MAX, 2)
+    os.environ["DJANGO_SETTINGS_MODULE"] = "config.worker_settings"
     import celery.apps.beat
     import celery.apps.worker
-    import celery.bin.celery
+    import celery.bin.beat
+    import celery.bin.worker
     import celery.concurrency.prefork
     import celery.concurrency.thread
+    import celery.events.dispatcher
+    import celery.events.receiver
+    import celery.worker.autoscale
+    import celery.worker.components
     import celery.worker.consumer
+    import celery.worker.consumer.delayed_delivery
     import celery.worker.strategy  # noqa: F401 - the last of them binds the name
+    import httpcore  # noqa: F401 - httpx imports it when the first call is made
 
     from config.celery import app
 
@@ -89,6 +106,7 @@ def load() -> None:
     _ = app.connection_for_read().transport_cls
     assert threading.active_count() == 1, "nothing may run that a child would lack"
     gc.collect()
+    libc.malloc_trim(0)  # what importing needed once
     gc.freeze()  # what is collected is written to, and would be shared no longer
 
 

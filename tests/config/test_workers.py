@@ -59,6 +59,7 @@ def test_programs_share_what_is_imported_and_neither_thread_nor_socket_nor_id() 
             assert each["threads"] == 1
             assert each["sockets"] == []
             assert each["tasks"] > 20
+            assert each["pages"] == []
             assert each["pid"] in tree(running.pid)
         assert len({*told[0]["ids"], *told[1]["ids"]}) == 6
 

@@ -13,6 +13,9 @@ import threading
 
 from config import workers
 
+# What draws pages, signs people in, or speaks to a terminal.
+OF_PAGES = {"allauth", "ninja", "django_htmx", "whitenoise", "prompt_toolkit", "requests"}
+
 
 def said(program: workers.Program) -> None:
     from uuid_utils.compat import uuid7
@@ -24,6 +27,7 @@ def said(program: workers.Program) -> None:
         "pid": os.getpid(),
         "threads": threading.active_count(),
         "tasks": len(app.tasks),
+        "pages": sorted({name.partition(".")[0] for name in sys.modules} & OF_PAGES),
         "sockets": [
             shown
             for each in os.listdir("/proc/self/fd")
