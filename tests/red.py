@@ -1,6 +1,7 @@
 """Takes guard after guard out of a copy of the work tree and sees the named tests fail.
 
-A test that cannot fail proves nothing. `make red`, or `python -m tests.red 4 13` for some rules.
+A test that cannot fail proves nothing. `make red`, or `python -m tests.red 4 13` for some rules;
+LANES=n for as many copies at once.
 Last line of stdout: {"red": n, "green": [...], "errors": [...], "ok": bool}; exit 1 when not ok.
 """
 
@@ -27,7 +28,7 @@ import psycopg
 from psycopg import sql
 
 ROOT = Path(__file__).resolve().parent.parent
-LANES = 2
+LANES = int(os.environ.get("LANES", "2"))
 RUN_SECONDS_MAX = 300
 # What the migrations write into the database.
 OF_THE_DATABASE = (
@@ -120,6 +121,7 @@ def lanes() -> Iterator[list[Lane]]:
             database = _renamed(where["DATABASE_URL"], f"red_{number}")
             own = {"DATABASE_URL": database, "AFTERSEND_RUN_DIR": str(tree / ".run")}
             made.append(Lane(number, tree, os.environ | where | own))
+        _dropped(where, made)  # what a run that was ended from outside left behind
         try:
             yield made
         finally:
@@ -131,11 +133,15 @@ def lanes() -> Iterator[list[Lane]]:
                     check=True,
                     capture_output=True,
                 )
-            with psycopg.connect(where["DATABASE_URL"], autocommit=True) as connection:
-                for lane in made:
-                    name = urlsplit(lane.environment["DATABASE_URL"]).path.removeprefix("/")
-                    doomed = sql.Identifier(f"test_{name}")
-                    connection.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(doomed))
+            _dropped(where, made)
+
+
+def _dropped(where: dict[str, str], made: list[Lane]) -> None:
+    with psycopg.connect(where["DATABASE_URL"], autocommit=True) as connection:
+        for lane in made:
+            name = urlsplit(lane.environment["DATABASE_URL"]).path.removeprefix("/")
+            doomed = sql.Identifier(f"test_{name}")
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(doomed))
 
 
 def _renamed(url: str, suffix: str) -> str:

@@ -69,7 +69,7 @@ def _asked() -> tuple[int, dict[str, list[int]]]:
         played[kind].append(int(number))
     played["core"] += range(first, first + count - on_database)
     played["database"] += range(first, first + on_database)
-    return first, played
+    return first, {kind: [*dict.fromkeys(seeds)] for kind, seeds in played.items()}
 
 
 @dataclass
@@ -118,7 +118,7 @@ def _run(first: int, seeds: dict[str, list[int]], stop_at_once: bool) -> dict[st
         "violations": len(found.wrong),
         "unrested": sum(" in the end" in each or each.startswith("after ") for each in words),
         "failing_seeds": [*found.wrong][-20:],
-        "found": words[-_SHOWN_MAX:],
+        "found": ([*filter(about_the_book, words)] or words)[-_SHOWN_MAX:],
         "seen": dict(sorted(found.seen.items())),
         "seed": first,
         "seconds": round(time.monotonic() - began, 1),

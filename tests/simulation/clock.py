@@ -36,6 +36,8 @@ JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
 WHERE n.nspname = 'public'
   AND pg_get_expr(d.adbin, d.adrelid) ~ '(now|timestamp)\\(\\)' AND a.attgenerated = ''"""
 _PATH = "SET search_path = moved, public, pg_catalog"
+# How long two looks at the real clock may be apart for what was read between them to be of now.
+_AT_ONCE_SECONDS = 0.0002
 
 
 @contextmanager
@@ -61,6 +63,19 @@ def _set_defaults(defaults: list[tuple[str, str, str]], path: str) -> None:
         cursor.execute("RESET search_path")
 
 
+def _behind() -> float:
+    """How far Python's clock is behind the real one, which is the database's; seconds.
+
+    It was set to an instant of a moment ago: a process that is put aside meanwhile would write
+    instants into rows that lie before what had happened already.
+    """
+    real = time_machine.escape_hatch.time.time
+    while True:
+        before, here, after = real(), time.time(), real()
+        if after - before <= _AT_ONCE_SECONDS:
+            return float(after - here)
+
+
 class Clock:
     """Within `with`, `move` lets time pass; `seconds` says how much has, since the beginning."""
 
@@ -72,6 +87,7 @@ class Clock:
         self._after = ExitStack()
         travel = time_machine.travel(datetime.now(UTC), tick=True)
         self._traveller = self._after.enter_context(travel)
+        self._traveller.shift(_behind())
         time.monotonic = lambda: self._monotonic() + self.seconds
         self._after.callback(setattr, time, "monotonic", self._monotonic)
         connection_created.connect(self.shows_here, weak=False)

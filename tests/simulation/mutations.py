@@ -5,7 +5,7 @@ seed and the step. A rule that another guard stands behind is shown twice: alone
 it, and again without that guard. What no book can show is held by a test, which then must fail.
 
 SCHEDULES (10000 on paper, a fiftieth of them on the database) are tried for each, from SEED (1);
-RULES="15 16" tries the switches of these only.
+RULES="15 16" tries the switches of these only, EVERY=n each n-th, ONLY="one-key weak-keys" those.
 At last the seeds that noticed something are played on the tree as it is, where they must find
 nothing. JSON=1 makes the last line one JSON object; ends with 1 when a switch was missed.
 """
@@ -63,23 +63,42 @@ class Tried:
 
 def _tried(switch: Switch, lane: Lane) -> Tried:
     began = time.monotonic()
-    if switch.held_by:
-        shown = [_directed(switch, lane)]
-    elif switch.behind:
-        alone = _simulated(switch.off, lane, (), part=_ALONE)
-        masked = Shown("masked", f"nobody is harmed: {alone.by or 'another guard holds'}")
-        shown = [alone if alone.kind else masked]
-        shown.append(_simulated(switch.off + switch.behind, lane, switch.seeds))
-    else:
-        shown = [_simulated(switch.off, lane, switch.seeds)]
+    try:
+        shown = _shown(switch, lane)
+    except (RuntimeError, subprocess.TimeoutExpired) as error:
+        shown = [Shown("", f"its run did not end as one does: {error}")]
     tried = Tried(switch, tuple(shown), time.monotonic() - began)
     print(*tried.lines(), sep="\n", flush=True)
     return tried
 
 
+def _shown(switch: Switch, lane: Lane) -> list[Shown]:
+    """Once, or twice where another guard stands behind it; raises what `_played` raises."""
+    if switch.held_by:
+        return [_directed(switch, lane)]
+    if not switch.behind:
+        return [_simulated(switch.off, lane, switch.seeds)]
+    alone = _simulated(switch.off, lane, switch.seeds, part=_ALONE)
+    names = " and ".join(f"*{each.breaks}*" for each in switch.behind)
+    masked = Shown("masked", f"caught by what {names} takes out: {alone.by}")
+    both = _simulated(switch.off + switch.behind, lane, switch.seeds)
+    return [alone if alone.kind else masked, _not_by_the_other(switch, both, lane)]
+
+
+def _not_by_the_other(switch: Switch, both: Shown, lane: Lane) -> Shown:
+    """What both out came to, unless the guard behind it alone comes to as much."""
+    for seed in both.seeds:
+        kind = seed.partition(":")[0]
+        with without(lane, *switch.behind):
+            found = _played(lane, kind, 0, both.seeds, stays=False)["found"]
+        if words := [*filter(about_the_book, found)]:
+            return Shown("", f"{seed} finds as much with the guard behind it out: {words[0][:150]}")
+    return both
+
+
 def _directed(switch: Switch, lane: Lane) -> Shown:
     """The tests that hold it, on the tree without it."""
-    fresh = any(each.file in OF_THE_DATABASE for each in switch.off)
+    fresh = any(map(_of_the_database, switch.off))
     with without(lane, *switch.off):
         found, _ = outcomes(lane, switch.tests, fresh=fresh)
     names = [name.rpartition("::")[2] for name, word in found.items() if word == "failed"]
@@ -95,7 +114,7 @@ def _simulated(out: tuple[Edit, ...], lane: Lane, seeds: Sequence[str], *, part:
     caught: list[str] = []
     with without(lane, *out):
         for kind, tries in runs:
-            said = _played(lane, kind, tries, seeds)
+            said = _played(lane, kind, tries, seeds, stays=not any(map(_of_the_database, out)))
             words = [each for each in said["found"] if about_the_book(each)]
             caught += [each for each in said["found"] if not about_the_book(each)]
             if words:
@@ -104,12 +123,23 @@ def _simulated(out: tuple[Edit, ...], lane: Lane, seeds: Sequence[str], *, part:
     return Shown("", f"nothing in {' and '.join(f'{n} {kind}' for kind, n in runs)}; {caught[:1]}")
 
 
-def _played(lane: Lane, kind: str, tries: int, seeds: Sequence[str]) -> dict[str, Any]:
-    """The last line of a run in this tree that stops at the first finding about the book."""
+def _of_the_database(edit: Edit) -> bool:
+    return edit.file in OF_THE_DATABASE
+
+
+def _played(
+    lane: Lane, kind: str, tries: int, seeds: Sequence[str], *, stays: bool = True
+) -> dict[str, Any]:
+    """The last line of a run in this tree that stops at the first finding about the book.
+
+    `stays`: the lane's own database will do, since nothing of what it was made from is out. Raises
+    RuntimeError when it says nothing, and TimeoutExpired.
+    """
     wanted = {
         "SCHEDULES": str(tries),
         "DATABASE": str(tries if kind == "database" else 0),
         "SEEDS": " ".join(each for each in seeds if each.startswith(kind)),
+        "KEEP_DATABASE": "1" if stays else "",
     }
     ran = subprocess.run(
         [sys.executable, "-m", "tests.simulation"],
@@ -136,8 +166,7 @@ def _whole(of: tuple[str, list[str]], lane: Lane) -> list[str]:
 
 
 def main() -> int:
-    rules = os.environ.get("RULES", "").split()
-    switches = [each for each in table() if not rules or str(each.rule) in rules]
+    switches = _asked()
     wrong = {why for each in switches for edit in each.off + each.behind if (why := trouble(edit))}
     if wrong:
         print("These edits do not fit the tree:", *sorted(wrong), sep="\n  ")
@@ -153,6 +182,17 @@ def main() -> int:
     if unedited:
         print("On the tree as it is the same seeds find:", *unedited, sep="\n  ")
     return _told(tried, unedited)
+
+
+def _asked() -> list[Switch]:
+    """Those that this run is to try."""
+    rules, names = os.environ.get("RULES", "").split(), os.environ.get("ONLY", "").split()
+    chosen = [
+        each
+        for each in table()
+        if (not rules or str(each.rule) in rules) and (not names or each.name in names)
+    ]
+    return chosen[:: int(os.environ.get("EVERY", "1"))]
 
 
 def _told(tried: list[Tried], unedited: list[str]) -> int:

@@ -24,6 +24,7 @@ from refunds.domain.errors import Refusal
 from refunds.ledger import sending
 from refunds.models import Operation, Order, Person, SendingStop
 from refunds.proposal import Caller
+from refunds.providers import registry
 from tests import build
 from tests.cast import Cast
 from tests.ledger import rulings as scenes
@@ -169,11 +170,15 @@ class People:
         return offer.choice, scenes.ruled(case, person, offer.choice, **more).people
 
     def _true(self, case: Case, offer: Offer) -> bool:
-        """Whether an honest person, who can read the provider's own dashboard, may say so."""
+        """Whether an honest person, who can read the provider's own dashboard, may say so.
+
+        That nothing stands there is all that it shows; what may still come is the page's to know.
+        Where nobody knows it, the provider's word is of more than what stands there.
+        """
         if offer.needs_testimony:
             return offer.choice == HAPPENED and bool(self._paid(case))
         if offer.choice == NOT_HAPPENED and offer.by_statement:
-            return not self._paid(case) and not self.may_fly()
+            return not self._paid(case) and (_has_an_end(case) or not self.may_fly())
         return offer.choice not in (HAPPENED, DIFFERENT) or any(map(_is_ours, offer.refs))
 
     def _paid(self, case: Case) -> list[dict[str, object]]:
@@ -183,6 +188,13 @@ class People:
             for each in self.provider.refunds(case.account)
             if each["aftersend_operation"] == marker and each["status"] == "succeeded"
         ]
+
+
+def _has_an_end(case: Case) -> bool:
+    """Whether the account states after what time whatever was sent has landed and shows."""
+    contract = registry.account(case.account).contract
+    stated = (contract.flight_max, contract.idle_close, contract.lookup_lag)
+    return contract.lookup != "none" and all(each.seconds is not None for each in stated)
 
 
 def _is_ours(seen: Seen) -> bool:

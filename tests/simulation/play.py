@@ -26,15 +26,18 @@ from tests.simulation.world import World
 
 
 class Playground:
-    """A database of its own, gone afterwards."""
+    """A database of its own, gone afterwards; with KEEP_DATABASE=1 that of the tests, which stays."""
 
     def __enter__(self) -> Playground:
         setup_test_environment()
         self._after = ExitStack()
-        connection.settings_dict["TEST"]["NAME"] = f"test_simulation_{os.getpid()}"
         usual = connection.settings_dict["NAME"]
-        connection.creation.create_test_db(verbosity=0, autoclobber=True)
-        self._after.callback(connection.creation.destroy_test_db, usual, verbosity=0)
+        stays = bool(os.environ.get("KEEP_DATABASE"))
+        name = f"test_{usual}" if stays else f"test_simulation_{os.getpid()}"
+        connection.settings_dict["TEST"]["NAME"] = name
+        connection.creation.create_test_db(verbosity=0, autoclobber=True, keepdb=stays)
+        self._after.callback(connection.creation.destroy_test_db, usual, verbosity=0, keepdb=stays)
+        empty()
         self._after.enter_context(movable())
         self._folder = Path(self._after.enter_context(tempfile.TemporaryDirectory()))
         settings.WITNESS_DIR = self._folder / "witness"
@@ -46,7 +49,9 @@ class Playground:
 
     def play(self, seed: int) -> tuple[list[str], Counter[str]]:
         """What was wrong, and what happened, by name."""
-        found, what = played(seed, self._folder / f"book-{seed}.sqlite3")
+        book = self._folder / f"book-{seed}.sqlite3"
+        found, what = played(seed, book)
+        book.unlink()  # the same seed may be asked for again
         empty()
         return found, what
 

@@ -106,6 +106,16 @@ class SandboxHere(SandboxProcess):
         )
         return [(str(row["marker"]), str(row["status"])) for row in rows]
 
+    def sent_back(self) -> list[tuple[str, float]]:
+        """Marker of every refund of ours that failed, and since when; seconds of the epoch."""
+        rows = self._book_here.db.execute(
+            """SELECT marker, max(s.at) FROM refunds r JOIN statuses s ON s.refund_id = r.id
+               WHERE marker IS NOT NULL AND s.status IN ('failed', 'canceled') AND s.at <= ?
+               GROUP BY marker""",
+            (self._book_here.now(),),
+        )
+        return [(str(marker), at / 1_000_000) for marker, at in rows]
+
     # What it tells by itself, for whoever hands it in
 
     def notices_due(self) -> list[sqlite3.Row]:

@@ -14,6 +14,7 @@ _DECIDES = frozenset(
         "reconciliation/decide.py",
         "reconciliation/matching.py",
         "reconciliation/proof.py",
+        "reconciliation/told.py",
         "refunds/domain/contract.py",
     }
 )

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.simulation import about_the_book
 from tests.simulation.core import played
 from tests.simulation.hearsay import CONTRACTS
 
@@ -31,6 +32,23 @@ def test_hundreds_of_schedules_end_with_nothing_wrong_under_every_contract() -> 
 def test_seed_4204_a_second_send_that_slept_past_the_life_of_its_key() -> None:
     """Its provider closes no silent connection: the copy was written half an hour after its claim."""
     assert played(4204)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("finding", "counts"),
+    [
+        ("step 3: duplicates: m-1 has 2 refunds", True),
+        ("false end: m-1 is failed, and the book has its refund", True),
+        ("raised at step 3: look raised IntegrityError: ['twice']", False),
+        ("after 400 steps: [('plain-main', 'unknown', None)]", False),
+        ("step 9, weak: unknown in the end, without a case", False),
+        ("step 31, the last: a case where none is needed: ('plain-main', '{mismatch}')", False),
+    ],
+)
+def test_a_guard_counts_as_missed_by_what_is_about_the_book_only(
+    finding: str, counts: bool
+) -> None:
+    assert about_the_book(finding) is counts
 
 
 def _believes_at_once(*_: object) -> datetime:

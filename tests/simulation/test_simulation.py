@@ -13,6 +13,7 @@ from refunds.providers import http
 from tests.simulation.broken import MODES
 from tests.simulation.clock import movable
 from tests.simulation.play import empty, played
+from tests.simulation.themes import theme
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,6 +30,28 @@ def test_a_schedule_ends_with_nothing_wrong(seed: int, tmp_path: Path) -> None:
     wrong, seen = played(seed, tmp_path / "book.sqlite3")
     assert wrong == []
     assert seen["event submission_started"] > 0
+
+
+# One schedule of each, in the order of tests/simulation/themes.py.
+THEMES = {
+    1: "requests that fly for long",
+    6: "senders that sleep after their last look at the clock",
+    11: "a bank that sends money back",
+    16: "strangers who refund equal amounts",
+    21: "senders that die in the dark",
+}
+
+
+@pytest.mark.parametrize("seed", THEMES, ids=lambda seed: THEMES[seed])
+def test_a_schedule_that_is_about_something_ends_with_nothing_wrong(
+    seed: int, tmp_path: Path
+) -> None:
+    about = theme(seed)
+    assert about is not None
+    wrong, seen = played(seed, tmp_path / "book.sqlite3")
+    assert wrong == []
+    assert seen["event submission_started"] > 0
+    assert [theme(each) for each in (2, 3, 14, 19)] == [None] * 4
 
 
 NAMED = {

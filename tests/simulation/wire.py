@@ -61,6 +61,10 @@ class Wire(httpx.BaseTransport):
     passes: Callable[[float], None]
     about_to_write: Callable[[httpx.Request], None]
     clock: Clock
+    # Whether a sender sleeps after its last look at the clock, or before it.
+    sleeps_late: bool = False
+    naps: int = 1
+    second_copy: str = "already_refunded"
     calm: bool = False
     flying: list[Flying] = field(default_factory=list)
     fates: Counter[str] = field(default_factory=Counter)
@@ -77,10 +81,11 @@ class Wire(httpx.BaseTransport):
         self._others()
         trace("connection.connect_tcp.complete", {"return_value": _Stream()})
         connected = self.clock.seconds
-        if fate == "paused":
-            self.passes(self.weather.passing_seconds())
-            self._others()
+        if fate == "paused" and not self.sleeps_late:
+            self._sleeps()
         trace("http11.send_request_headers.started", {})
+        if fate == "paused" and self.sleeps_late:
+            self._sleeps()
         if not reads:
             self.about_to_write(request)
         if fate == "killed_before":
@@ -122,7 +127,7 @@ class Wire(httpx.BaseTransport):
     def _already(self, request: httpx.Request) -> httpx.Response:
         """A hop sent it twice; the second copy was recognised, and its answer is the one heard."""
         self.provider.door.handle_request(request)
-        self.provider.fault("already_refunded", account=self._account(request))
+        self.provider.fault(self.second_copy, account=self._account(request))
         return self.provider.door.handle_request(request)
 
     def _redirected(self, request: httpx.Request) -> httpx.Response:
@@ -167,6 +172,11 @@ class Wire(httpx.BaseTransport):
             return _page(429, b"slow down")
         return answer
 
+    def _sleeps(self) -> None:
+        for _ in range(self.naps):
+            self.passes(self.weather.passing_seconds())
+            self._others()
+
     def _others(self) -> None:
         if not self.calm and self.weather.dice.random() < self.weather.crowd:
             self.others()
@@ -192,6 +202,10 @@ class Wire(httpx.BaseTransport):
         delay = self.weather.dice.uniform(0, longest)
         request.read()
         self.flying.append(Flying(self.clock.seconds + delay, request))
+
+    def landings(self, until: float) -> list[float]:
+        """When something lands until then, in order."""
+        return sorted(each.at for each in self.flying if each.at <= until)
 
     def land(self) -> None:
         """What is due by now arrives, in its order; nobody hears the answers."""

@@ -25,7 +25,7 @@ from refunds.models import Operation, ProviderAccount
 from refunds.providers import http
 from tests import build
 from tests.cast import Cast
-from tests.simulation.checkers import ENDS_BY_ITSELF, at_once
+from tests.simulation.checkers import at_once
 from tests.simulation.clock import Clock
 from tests.simulation.cuts import Cuts
 from tests.simulation.machines import MOVES, Machines, hear
@@ -33,6 +33,7 @@ from tests.simulation.outsiders import Outsiders
 from tests.simulation.people import People
 from tests.simulation.postbox import Postbox
 from tests.simulation.provider import SandboxHere
+from tests.simulation.themes import theme
 from tests.simulation.weather import weather
 from tests.simulation.wire import Killed, Wire
 from tests.simulation.witnesses import Witness
@@ -50,6 +51,8 @@ ACCOUNTS = (
     "plain-stored500",
     "stripe-main",
 )
+# Where the table of promises (docs/operating.md) leaves nothing to people.
+ENDS_BY_ITSELF = frozenset({"plain-main", "plain-forever", "plain-weak", "plain-nokeys"})
 ACTS = 30
 _DEPTH_MAX = 2
 _STEPS_TO_REST_MAX = 400
@@ -79,7 +82,9 @@ class World:
     step: int = 0
 
     def __post_init__(self) -> None:
-        self.weather = weather(self.seed)
+        self.theme = theme(self.seed)
+        drawn = weather(self.seed)
+        self.weather = self.theme.over(drawn) if self.theme else drawn
         self.dice = self.weather.dice
         self.witness = Witness()
         self.clock = Clock()
@@ -91,6 +96,9 @@ class World:
             self.witness.about_to_write,
             self.clock,
         )
+        if self.theme:
+            self.wire.sleeps_late, self.wire.naps = self.theme.sleeps_late, self.theme.naps
+            self.wire.second_copy = self.theme.second_copy
         self.cuts = Cuts(lambda: "good" if self.wire.calm else self.weather.commit())
         self.machines = Machines(self.weather, self.passes)
         self.postbox = Postbox(self.provider, self.weather)
@@ -131,7 +139,8 @@ class World:
         client = usual.__wrapped__()
         client._transport = self.wire
         bells = self.machines.bells
-        with self.clock, self.cuts:
+        promised = self.theme.promised() if self.theme else contextlib.nullcontext()
+        with promised, self.clock, self.cuts:
             http._client = lambda: client  # type: ignore[assignment]
             doorbell.connect(lambda task, named, after: bells.append((task, named)))
             try:
@@ -146,6 +155,9 @@ class World:
     def _begin(self) -> None:
         self.postbox.open()
         first, second = self.dice.choice(ACCOUNTS), self.dice.choice(ACCOUNTS)
+        if self.theme:
+            first = second = self.theme.account
+            self.provider.configure(first, **self.theme.profile)
         for ref, account in (("S-1", first), ("S-2", second)):
             self.provider.payment(f"pi_{ref}", account=account)
             build.order(ref, account=account)
@@ -165,9 +177,14 @@ class World:
     # Time
 
     def passes(self, seconds: float) -> None:
-        """Every clock goes on: the database's, the provider's, and this process's own."""
-        self.clock.move(seconds)
-        self.wire.land()
+        """Every clock goes on: the database's, the provider's, and this process's own.
+
+        What is in the air meanwhile lands when it is due, and not when all of the time has passed.
+        """
+        until = self.clock.seconds + seconds
+        for at in (*self.wire.landings(until), until):
+            self.clock.move(max(at - self.clock.seconds, 0))
+            self.wire.land()
 
     def _may_fly(self) -> bool:
         """Whether a request of ours is on its way, or its sender may still write it."""
@@ -245,10 +262,15 @@ class World:
         open_cases = set(Case.objects.filter(closed_at=None).values_list("operation_id", flat=True))
         moving = Operation.objects.filter(state__in=[*MOVES, states.AUTHORIZED])
         return all(
-            (each.pk in open_cases and each.provider_account not in ENDS_BY_ITSELF)
+            (each.pk in open_cases and not self.ends_by_itself(each.provider_account))
             or (each.state == states.AUTHORIZED and (each.halted or each.payment.halted))
             for each in moving.select_related("payment")
         )
+
+    def ends_by_itself(self, account: str) -> bool:
+        """Whether nothing of this account needs people: not where the provider answered about
+        another refund, for of that a person is to know."""
+        return account in ENDS_BY_ITSELF and not self.wire.fates["send mixed_up"]
 
     def _until_next(self) -> float:
         """Seconds until something falls due."""
