@@ -26,6 +26,7 @@ TAIL_CLAIMS, TAIL_SECONDS_MAX = 5, 20
 NOTICED_SECONDS_MAX, LIFTED_SECONDS_MAX = 120, 420
 LOOK_SECONDS, AGAIN_SECONDS = 0.5, 8
 CLAIMS = "SELECT count(*) AS n FROM attempt"
+SENDS = "SELECT operation_id::text, no FROM attempt"
 PUT_OUT = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()"""
@@ -52,8 +53,10 @@ class LostTail:
         """What was written since the backup is lost."""
         self.here.backup.restore()
         self.known.append(remember(self.here.lost_database))
+        lost = _sends(self.here.lost_database) - _sends(self.here.database)
         self.here.backup.forget()
-        self._recover()
+        if lost:  # whoever lost no send has nothing to be careful of
+            self._recover()
 
     def promote_standby(self) -> None:
         """One that was cut off some sends ago takes over from a primary that dies."""
@@ -129,3 +132,8 @@ class LostTail:
                             ]
                         )
         return file
+
+
+def _sends(database: str) -> set[tuple[str, int]]:
+    with psycopg.connect(database) as connection:
+        return set(connection.execute(SENDS).fetchall())
