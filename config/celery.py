@@ -28,13 +28,16 @@ import django
 django.setup()
 
 from django.conf import settings
-from django.db import close_old_connections
+from django.db import close_old_connections, connections
 from django.utils import timezone
 
-from config import broker
+from config import broker, pooled
 from reconciliation.monitors import machinery
 from refunds import crew, doorbell
 from refunds.checks import require_trustworthy_database
+
+# As many threads share one connection, and how few a program begins with.
+_THREADS_TO_ONE, _CONNECTIONS_MIN = 4, 4
 
 app = Celery("aftersend")
 app.conf.update(
@@ -150,6 +153,16 @@ def _count_hands(instance: Any, **_: object) -> None:
     # A pool of processes has one sender in each.
     in_threads = instance.pool_cls.__module__ == "celery.concurrency.thread"
     crew.OF_THIS_PROCESS.size = instance.concurrency if in_threads else 1
+    if in_threads and not settings.ENV.database_pool:
+        _share_connections(instance.concurrency)
+
+
+def _share_connections(threads: int) -> None:
+    """A thread needs none while it waits for a provider, which is most of its time. Few that are
+    always busy cost the server much less than many that each keep their plans for later."""
+    here = connections.settings["default"]
+    here["OPTIONS"]["pool"] = pooled.options(max(_CONNECTIONS_MIN, threads // _THREADS_TO_ONE))
+    here["CONN_MAX_AGE"] = 0  # given back at once, and not closed by that
 
 
 @worker_shutting_down.connect

@@ -33,13 +33,7 @@ DATABASES["default"] |= {
     "CONN_HEALTH_CHECKS": True,
 }
 if ENV.database_pool:
-    # A request that gets no connection in 5 s is answered with 503; nothing is recorded then.
-    DATABASES["default"]["OPTIONS"]["pool"] = {
-        "min_size": min(4, ENV.database_pool),
-        "max_size": ENV.database_pool,
-        "timeout": 5,
-        "check": pooled.check,
-    }
+    DATABASES["default"]["OPTIONS"]["pool"] = pooled.options(ENV.database_pool)
 DATABASES["default"]["OPTIONS"] |= {
     # T23: nothing waits for ever; a lock that does not come in 2 s is a clear error.
     "options": "-c statement_timeout=5000 -c lock_timeout=2000 -c timezone=UTC"

@@ -14,12 +14,12 @@ import structlog
 from django.conf import settings
 from django.db import connection
 from django.db.models import Exists, Min, OuterRef, Q
-from django.utils import timezone
 
 from reconciliation import disputes, outside, vanished
 from reconciliation.models import AccountSweep
 from refunds import doorbell
 from refunds.domain import states
+from refunds.ledger import database_now
 from refunds.models import (
     Dispute,
     Evidence,
@@ -93,7 +93,7 @@ def sweep_account(name: str) -> list[str]:
     account = registry.account(name)
     ended = []
     for kind in (RECENT, DEEP):
-        now = timezone.now()
+        now = database_now()
         mine = AccountSweep.objects.filter(_due(now), provider_account=name, kind=kind)
         if mine.update(busy_until=now + _READING):
             row = AccountSweep.objects.get(provider_account=name, kind=kind)
@@ -132,7 +132,7 @@ def _step(account: Account, row: AccountSweep) -> str:
             row.page_cursor = page.next_cursor
         row.failure_count = 0
         _save(row)
-    row.due_at = timezone.now()
+    row.due_at = database_now()
     _save(row)
     return "goes on"
 
@@ -149,7 +149,7 @@ def _save(row: AccountSweep) -> None:
 
 
 def _begin(account: Account, row: AccountSweep) -> None:
-    now, limits = timezone.now(), settings.LIMITS
+    now, limits = database_now(), settings.LIMITS
     days = max(limits.account_sweep_days, account.contract.watch_after_success_days)
     row.since = now - timedelta(days=days)
     if row.kind == RECENT and row.covered_until is not None:
@@ -241,7 +241,7 @@ def _complete(row: AccountSweep) -> str:
     assert row.began_at is not None
     again = _DAY if row.kind == DEEP else timedelta(seconds=settings.LIMITS.account_sweep_seconds)
     row.covered_from, row.covered_until = row.since, row.began_at
-    row.due_at, row.completed_at = row.began_at + again, timezone.now()
+    row.due_at, row.completed_at = row.began_at + again, database_now()
     row.began_at, row.because, row.failure_count = None, "", 0
     _save(row)
     return "complete"
@@ -252,7 +252,7 @@ def _stopped(row: AccountSweep, because: str, *, anew: bool = False) -> str:
     from here for a few tries."""
     row.failure_count += 1
     row.because = because[:300]
-    row.due_at = timezone.now() + _RETRY
+    row.due_at = database_now() + _RETRY
     short = row.page_count <= settings.LIMITS.account_sweep_pages_max
     if anew or short or row.failure_count >= _FAILURES_MAX:
         row.began_at, row.failure_count = None, 0
@@ -269,7 +269,7 @@ def covered(account: str, since: datetime) -> datetime | None:
 
 def read_weeks_now(account: str) -> None:
     """Have the account's last weeks listed again at the next tick."""
-    now = timezone.now()
+    now = database_now()
     _stand_by(account, now)
     AccountSweep.objects.filter(provider_account=account, kind=DEEP).update(due_at=now)
 

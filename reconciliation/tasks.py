@@ -65,7 +65,7 @@ def probe_accounts() -> list[str]:
 
 @shared_task
 def sweep_accounts() -> list[str]:
-    return account_sweep.ring_for_due(timezone.now())
+    return account_sweep.ring_for_due(database_now())
 
 
 @shared_task
@@ -75,7 +75,7 @@ def sweep_account(name: str) -> list[str]:
 
 @shared_task
 def watch_by_lookup() -> int:
-    return account_sweep.watch_by_lookup(timezone.now())
+    return account_sweep.watch_by_lookup(database_now())
 
 
 @shared_task
@@ -119,4 +119,4 @@ def watch_time() -> int:
 
 @shared_task
 def tend_quarantine() -> int:
-    return quarantine.tend(timezone.now())
+    return quarantine.tend(database_now())

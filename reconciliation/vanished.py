@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.db.models import Exists, OuterRef, Q
-from django.utils import timezone
 
 from reconciliation.models import AccountSweep, Case
 from refunds.domain import states
+from refunds.ledger import database_now
 from refunds.models import Operation, ProviderRefund
 from refunds.providers import registry
 from refunds.providers.account_list import AccountPage
@@ -40,7 +40,7 @@ def have_looked_up(account: Account, row: AccountSweep, page: AccountPage) -> in
         provider_created_at__gt=span[0],
         provider_created_at__lt=span[1],
     ).exclude(ref__in=shown)
-    now = timezone.now()
+    now = database_now()
     asked = Case.objects.filter(operation=OuterRef("pk"), closed_at=None)
     operations = Operation.objects.filter(
         ~Exists(asked),

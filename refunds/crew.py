@@ -16,16 +16,19 @@ import random
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from uuid import UUID
 
 from django.db import close_old_connections
 
 from refunds import dispatch, doorbell
+from refunds.ledger import connections
+from refunds.models import Operation
 
 WAKE_SPACING_SECONDS, WAKE_SPACING_SECONDS_MAX = 0.015, 0.06
 # Well under a task's soft limit: whoever is still busy then leaves the rest to a new wake-up.
 SHIFT_SECONDS = 20
 # More than there are hands: two processes that look at once mostly choose others.
-_LOOK_FACTOR = 4
+_LOOK_FACTOR = 2
 
 
 class Crew:
@@ -38,8 +41,8 @@ class Crew:
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._called: list[Future[int]] = []
-        self._found: list[str] = []
-        self._in_hand: set[str] = set()
+        self._found: list[Operation] = []
+        self._in_hand: set[UUID] = set()
         self._at_work = 0
         self._look_again_at = 0.0
         self._nothing_since = 0.0
@@ -94,13 +97,15 @@ class Crew:
         give_up_at = time.monotonic() + SHIFT_SECONDS
         tried = 0
         try:
-            while (operation_id := self._next(looks)) is not None:
+            while (operation := self._next(looks)) is not None:
                 tried += 1
                 try:
-                    dispatch.send(operation_id)
+                    dispatch.send_found(operation)
                 finally:
+                    # Before the lock: whoever looks has it while it waits for a connection.
+                    connections.let_go()
                     with self._lock:
-                        self._in_hand.discard(operation_id)
+                        self._in_hand.discard(operation.pk)
                 if time.monotonic() > give_up_at:
                     doorbell.ring_ready()
                     break
@@ -109,7 +114,7 @@ class Crew:
                 self._at_work -= 1
         return tried
 
-    def _next(self, looks: bool) -> str | None:
+    def _next(self, looks: bool) -> Operation | None:
         """One that is ready; None when nothing is, and nothing will be by a bell left out."""
         while not self._stopping:
             came_at = time.monotonic()
@@ -117,9 +122,9 @@ class Crew:
                 if looks and not self._found and self._nothing_since <= came_at:
                     self._look()
                 if self._found:
-                    operation_id = self._found.pop()
-                    self._in_hand.add(operation_id)
-                    return operation_id
+                    operation = self._found.pop()
+                    self._in_hand.add(operation.pk)
+                    return operation
                 wait_seconds = self._look_again_at - time.monotonic()
                 if not looks or wait_seconds <= 0 or self._somebody_waits:
                     return None
@@ -133,7 +138,8 @@ class Crew:
         """Choose among what is ready, and call more hands where that is more than they hold."""
         began_at = time.monotonic()
         seen = dispatch.ready_apart(self.size * _LOOK_FACTOR)
-        ready = [each for each in seen if each not in self._in_hand]
+        connections.let_go()
+        ready = [each for each in seen if each.pk not in self._in_hand]
         if not ready:
             self._nothing_since = began_at
             return

@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
+from typing import Any
 
 import structlog
 from django.conf import settings
@@ -24,6 +25,7 @@ from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer
 from refunds.ledger import (
     Claim,
     claim,
+    connections,
     held_to,
     lapse,
     prepared,
@@ -51,10 +53,11 @@ _TO_SEND = (
     "halted",
     "not_before",
 )
+_COLUMNS = "p.id, p.ref, " + ", ".join(f"o.{name}" for name in _TO_SEND)
 _READ = """
-SELECT p.id, p.ref, /*columns*/ FROM operation o JOIN payment p ON p.id = o.payment_id
+SELECT /*columns*/ FROM operation o JOIN payment p ON p.id = o.payment_id
 WHERE o.id = %(id)s::uuid
-""".replace("/*columns*/", ", ".join(f"o.{name}" for name in _TO_SEND))
+""".replace("/*columns*/", _COLUMNS)
 
 
 @cache
@@ -70,8 +73,10 @@ def worker_name() -> str:
 def _to_send(operation_id: str) -> Operation | None:
     """The operation and its payment, with what a send needs; the rest is read when it is asked."""
     row = prepared.one(_READ, {"id": operation_id})
-    if row is None:
-        return None
+    return None if row is None else _as_read(row)
+
+
+def _as_read(row: tuple[Any, ...]) -> Operation:
     operation = Operation.from_db("default", _TO_SEND, row[2:])
     operation.payment = Payment.from_db("default", ("id", "ref"), row[:2])
     return operation
@@ -87,6 +92,12 @@ def send(operation_id: str) -> str:
     operation = _to_send(operation_id)
     if operation is None or operation.state != states.AUTHORIZED:
         return "gone"
+    return send_found(operation)
+
+
+def send_found(operation: Operation) -> str:
+    """The same for one that `ready_apart` found: what is sent of it never changes, and whether it
+    may be sent is asked by the claim. Returns and raises as `send` does."""
     account = registry.accounts().get(operation.provider_account)
     if account is None or not account.credential:
         return _without_credential(operation)
@@ -94,9 +105,10 @@ def send(operation_id: str) -> str:
     if won is None:
         # Mostly somebody else has it. A claim that waited behind a sibling's judges by a log older
         # than its lock, and refuses; asked once more, it reads the log of now.
-        operation = _to_send(operation_id)
-        if operation is None or operation.state != states.AUTHORIZED:
+        again = _to_send(str(operation.pk))
+        if again is None or again.state != states.AUTHORIZED:
             return "gone"
+        operation = again
         won = _claim(operation, account)
     if won is None:
         return _not_claimed(operation)
@@ -155,6 +167,7 @@ def _submit(operation: Operation, account: Account, won: Claim, deadline: float)
     adapter = registry.adapter(account)
     started_at = timezone.now()
     unnoted = _not_noted(won)
+    connections.let_go()
     raw = unnoted or http.call(
         adapter.create_refund(account, bytes(operation.body), operation.provider_key),
         total_seconds=settings.LIMITS.call_total_seconds,
@@ -203,7 +216,7 @@ def _not_kept(answer: Answer, raw: RawAnswer) -> Answer:
 def _not_noted(won: Claim) -> RawAnswer | None:
     """Note the permission outside the database; what cannot be noted is not sent (rule 3)."""
     try:
-        witness.note(won.operation_id, won.fence)
+        witness.note(won.operation_id, won.fence, won.at)
     except OSError as error:
         why = f"the permission to send could not be noted ({error})"[:200]
         return RawAnswer(failure=why, closed_at=timezone.now())
@@ -262,22 +275,26 @@ def _wait(operation: Operation) -> None:
 
 
 _READY = """
-SELECT id, order_id FROM operation
-WHERE state = 'authorized' AND due_at <= clock_timestamp() AND NOT halted
+SELECT /*columns*/ FROM operation o JOIN payment p ON p.id = o.payment_id
+WHERE o.state = 'authorized' AND o.due_at <= clock_timestamp() AND NOT o.halted
   AND NOT EXISTS (SELECT FROM sending_stop WHERE ended_at IS NULL)
   AND NOT EXISTS (SELECT FROM quarantine WHERE lifted_at IS NULL)
-ORDER BY due_at, id LIMIT %(batch_max)s::bigint
+ORDER BY o.due_at, o.id LIMIT %(batch_max)s::bigint
 """
+_READY_IDS = _READY.replace("/*columns*/", "o.id")
+_READY_WHOLE = _READY.replace("/*columns*/", "o.order_id, " + _COLUMNS)
 
 
 def ready(batch_max: int) -> list[str]:
     """Ids of authorized operations that are due, oldest first; none while everything is stopped."""
-    return [str(found[0]) for found in prepared.rows(_READY, {"batch_max": batch_max})]
+    return [str(found[0]) for found in prepared.rows(_READY_IDS, {"batch_max": batch_max})]
 
 
-def ready_apart(batch_max: int) -> list[str]:
-    """The same, and of each order only the oldest: two of one order wait for each other's lock."""
-    apart: dict[int, str] = {}
-    for found, order in prepared.rows(_READY, {"batch_max": batch_max}):
-        apart.setdefault(order, str(found))
+def ready_apart(batch_max: int) -> list[Operation]:
+    """The same with what a send needs of each, and of each order only the oldest: two of one order
+    wait for each other's lock."""
+    apart: dict[int, Operation] = {}
+    for order_id, *row in prepared.rows(_READY_WHOLE, {"batch_max": batch_max}):
+        if order_id not in apart:
+            apart[order_id] = _as_read(tuple(row))
     return list(apart.values())

@@ -25,6 +25,8 @@ from django.db.models import Max
 from refunds.ledger.sending import begin_quarantine
 from refunds.models import Event, Quarantine
 
+_RECORD_BYTES = 512
+
 
 def identity() -> dict[str, str]:
     """System identifier and timeline of the database that answers."""
@@ -37,9 +39,10 @@ def identity() -> dict[str, str]:
     return {"system": row[0], "timeline": row[1]}
 
 
-def note(operation_id: UUID, seq: int) -> None:
-    """Remember, before the first byte, the event that permits this send."""
-    record = _own() | {"operation": str(operation_id), "seq": seq}
+def note(operation_id: UUID, seq: int, at: datetime) -> None:
+    """Remember, before the first byte, the event that permits this send; `at` by the database's
+    clock, against which its events are held."""
+    record = _own() | {"operation": str(operation_id), "seq": seq, "at": at.isoformat()}
     _write(record)
 
 
@@ -54,15 +57,50 @@ def _own() -> dict[str, Any]:
 
 
 def _write(record: dict[str, Any]) -> None:
-    folder: Path = settings.WITNESS_DIR
-    folder.mkdir(parents=True, exist_ok=True)
     # A record for each sender: one process, or one of its threads.
     sender = str(os.getpid())
     if threading.current_thread() is not threading.main_thread():
         sender += f"-{threading.get_native_id()}"
-    path, scratch = folder / f"{sender}.json", folder / f".{sender}.tmp"
-    scratch.write_text(json.dumps(record))
-    scratch.replace(path)
+    path = settings.WITNESS_DIR / f"{sender}.json"
+    # In place and always as long: a new name each time waits for the disk's own log, where the
+    # database keeps it busy.
+    text = json.dumps(record).encode().ljust(_RECORD_BYTES)
+    assert len(text) == _RECORD_BYTES, "a record has one size"
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    except FileNotFoundError:
+        settings.WITNESS_DIR.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        if os.pwrite(file, text, 0) != _RECORD_BYTES:
+            raise OSError(f"{path} could not be written whole")
+    finally:
+        os.close(file)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """A sender's record; None where it has sent nothing yet, or people have just dropped it.
+
+    Raises ValueError for one that is damaged.
+    """
+    try:
+        text = path.read_bytes()
+        # A second look: the first may have met the record while it was written.
+        record: dict[str, Any] = json.loads(text if _is_whole(text) else path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        if not text:
+            return None
+        raise
+    return record
+
+
+def _is_whole(text: bytes) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def forget() -> None:
@@ -72,18 +110,17 @@ def forget() -> None:
         path.unlink(missing_ok=True)
 
 
-_checked = threading.local()
+# The threads of a process share connections: which ones were asked is known to all of them.
+_checked: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def check_new_connection() -> None:
-    """Compare the records with the database if this thread talks to it by a connection of which
+    """Compare the records with the database if this process talks to it by a connection of which
     that was not asked yet. What follows from a difference, the claim's own statement sees."""
     connection.ensure_connection()
-    known = getattr(_checked, "connection", None)
-    if known is None or known() is not connection.connection:
-        _checked.connection = None
+    if connection.connection not in _checked:
         check()
-        _checked.connection = weakref.ref(connection.connection)
+        _checked.add(connection.connection)
 
 
 def check() -> bool:
@@ -91,11 +128,14 @@ def check() -> bool:
     now = identity()
     troubles = []
     for path in sorted(settings.WITNESS_DIR.glob("*.json")):
-        record = json.loads(path.read_text())
-        trouble = _trouble(record, now)
+        try:
+            record = _read(path)
+        except ValueError:
+            record, trouble = {}, "A sender's record of its last send cannot be read."
+        else:
+            trouble = _trouble(record, now) if record else ""
         if trouble:
-            at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-            troubles.append((at, trouble, record))
+            troubles.append((_permitted_at(record, path), trouble, record or {}))
     if not troubles:
         return True
     at, trouble, record = min(troubles, key=lambda each: each[0])
@@ -105,6 +145,13 @@ def check() -> bool:
         {"witness": record, "database": now, "known_until": known_until.isoformat()},
     )
     return False
+
+
+def _permitted_at(record: dict[str, Any] | None, path: Path) -> datetime:
+    """When that send was permitted; of a record that does not say, when it was written."""
+    if record and "at" in record:
+        return datetime.fromisoformat(record["at"])
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC)
 
 
 def _newest_event_before(at: datetime) -> datetime:

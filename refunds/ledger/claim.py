@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -110,17 +111,19 @@ WITH ready AS MATERIALIZED (
   SELECT id, version, 'submission_started', 'authorized', 'submitting', 'dispatcher', %(actor)s::text,
          no, '{}', clock_timestamp() FROM moved
 )
-SELECT version, no FROM moved
+SELECT version, no, clock_timestamp() FROM moved
 """.replace("/*stands*/", STANDS).replace("/*tried*/", TRIED)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to send once: `fence` is the operation's version made by this claim."""
+    """The right to send once: `fence` is the operation's version made by this claim, `at` when it
+    was made by the database's clock."""
 
     operation_id: UUID
     fence: int
     no: int
+    at: datetime
 
 
 def claim(
@@ -189,4 +192,4 @@ def permitted(
         raise CommitUnknown(f"the claim of {operation_id} was not confirmed") from error
     if row is None:
         raise ClaimRefused(str(operation_id))
-    return Claim(operation_id, fence=row[0], no=row[1])
+    return Claim(operation_id, fence=row[0], no=row[1], at=row[2])

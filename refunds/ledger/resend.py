@@ -88,7 +88,7 @@ WITH accepted AS MATERIALIZED (
   SELECT id, version, 'resubmitted', 'unknown', 'submitting', 'dispatcher', %(actor)s, no,
          evidence_id, jsonb_build_object('accepted', accepted), clock_timestamp() FROM moved
 )
-SELECT version, no FROM moved
+SELECT version, no, clock_timestamp() FROM moved
 """.replace("/*stands*/", STANDS).replace("/*tried*/", TRIED)
 
 

@@ -11,6 +11,7 @@ import ipaddress
 import socket
 import threading
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -34,6 +35,10 @@ _KEPT_HEADERS = (
 )
 
 
+_HEADERS = {"Accept": "*/*", "User-Agent": "aftersend"}
+_ALWAYS = {"Accept-Encoding": "identity", "Connection": "close"}
+
+
 class _SendDeadlinePassed(Exception):
     """The first byte would have left after the send deadline."""
 
@@ -42,14 +47,16 @@ class _NotPublic(Exception):
     """The provider's name resolved to an address that is not a public one."""
 
 
+_TIMEOUTS = httpx.Timeout(connect=5, pool=1, write=5, read=30).as_dict()
+
+
 @cache
-def _client() -> httpx.Client:
-    # One per process: a client costs a TLS context. Keeping no connection alive is the rule.
-    return httpx.Client(
-        limits=httpx.Limits(max_connections=64, max_keepalive_connections=0),
-        timeout=httpx.Timeout(connect=5, pool=1, write=5, read=30),
-        follow_redirects=False,
-        trust_env=False,
+def _transport() -> httpx.BaseTransport:
+    # One per process: it costs a TLS context. Keeping no connection alive is the rule. Without a
+    # client around it there is nobody who would follow a redirect, keep a cookie or read a proxy
+    # out of the environment.
+    return httpx.HTTPTransport(
+        limits=httpx.Limits(max_connections=64, max_keepalive_connections=0), trust_env=False
     )
 
 
@@ -125,14 +132,16 @@ def call(
 
 
 def _exchange(request: HttpRequest, wire: _Wire, body_bytes_max: int) -> RawAnswer:
-    headers = request.headers | {"Accept-Encoding": "identity", "Connection": "close"}
-    with _client().stream(
-        request.method,
-        request.url,
-        headers=headers,
-        content=request.body or None,
-        extensions={"trace": wire.trace},
-    ) as response:
+    response = _transport().handle_request(
+        httpx.Request(
+            request.method,
+            request.url,
+            headers=_HEADERS | request.headers | _ALWAYS,
+            content=request.body or None,
+            extensions={"trace": wire.trace, "timeout": _TIMEOUTS},
+        )
+    )
+    with closing(response):
         body = bytearray()
         unreadable = ""
         if response.headers.get("content-encoding", "identity") != "identity":

@@ -21,7 +21,7 @@ from tests.bench import dialect
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = "aftersend"
 CLIENT, SENDER, FINDER = "aftersend_client", "aftersend_sender", "aftersend_finder"
-PROCESSES = 2
+PROCESSES = 1
 SENDERS = tuple(f"money-{no}" for no in range(1, PROCESSES + 1))
 WORKERS = (*SENDERS, "lookups", "beat")
 # Delays only, as in the walkthrough; no rule is shortened away.

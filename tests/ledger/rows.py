@@ -99,7 +99,7 @@ WITH moved AS (
   SELECT id, version, 'resubmitted', 'unknown', 'submitting', 'dispatcher', 'test', attempt_count,
          '{}', clock_timestamp() FROM moved
 )
-SELECT version, attempt_count FROM moved
+SELECT version, attempt_count, clock_timestamp() FROM moved
 """
 
 
@@ -107,8 +107,8 @@ def resubmitted(operation: Operation) -> Claim:
     """unknown -> submitting with one more attempt: the resend inside the key window."""
     with connection.cursor() as cursor:
         cursor.execute(_RESUBMIT, {"id": operation.pk, "lease": settings.LIMITS.lease_seconds})
-        fence, no = cursor.fetchone()
-    return Claim(operation.pk, fence=fence, no=no)
+        fence, no, at = cursor.fetchone()
+    return Claim(operation.pk, fence=fence, no=no, at=at)
 
 
 def sent(claim: Claim) -> str:

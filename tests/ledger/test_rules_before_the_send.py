@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -179,6 +179,9 @@ def test_rule_03_the_permission_is_noted_outside_the_database_before_the_first_b
     sender.reaches(BEFORE_THE_CALL)
     record = json.loads((troupe.witness / f"{sender.pid}.json").read_text())
     operation.refresh_from_db()
+    event = operation.events.get(seq=operation.version)
+    noted_at = datetime.fromisoformat(record.pop("at"))
+    assert abs(noted_at - event.at) < timedelta(seconds=1)  # both by the database's clock
     assert record == witness.identity() | {
         "operation": str(operation.pk),
         "seq": operation.version,

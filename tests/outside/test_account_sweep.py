@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from reconciliation import account_sweep
 from reconciliation.models import AccountSweep
+from refunds.ledger import database_now
 from refunds.ledger.sending import pause, resume
 from refunds.models import Dispute, Order, Payment, UnplacedRefund
 from tests import build
@@ -213,3 +214,18 @@ def test_a_reversed_capture_that_the_feed_told_is_not_opened_by_an_old_won_dispu
     tick()
     assert Payment.objects.get().state == "reversed"
     assert feed_again().changed is False
+
+
+def test_a_worker_whose_clock_is_ahead_does_not_say_that_it_read_what_is_to_come(
+    provider: SandboxProcess, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a quarantine could be lifted by a list that was read before it began (rule 3)."""
+    known(provider)
+    ahead = timedelta(minutes=5)
+    usual = timezone.now
+    monkeypatch.setattr(timezone, "now", lambda: usual() + ahead)
+    account_sweep.ring_for_due(database_now())
+    assert account_sweep.sweep_account("plain-main") == ["complete"]
+    until = account_sweep.covered("plain-main", database_now())
+    assert until is not None
+    assert until <= database_now()

@@ -134,19 +134,16 @@ class World:
 
     @contextlib.contextmanager
     def _installed(self) -> Iterator[None]:
-        usual = http._client
-        # The product's own client, with a wire of ours below it.
-        client = usual.__wrapped__()
-        client._transport = self.wire
+        usual = http._transport
         bells = self.machines.bells
         promised = self.theme.promised() if self.theme else contextlib.nullcontext()
         with promised, self.clock, self.cuts:
-            http._client = lambda: client  # type: ignore[assignment]
+            http._transport = lambda: self.wire  # type: ignore[assignment]
             doorbell.connect(lambda task, named, after: bells.append((task, named)))
             try:
                 yield
             finally:
-                http._client = usual
+                http._transport = usual
                 doorbell.connect(lambda task, named, after: None)
                 self.witness.close()
 

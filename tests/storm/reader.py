@@ -22,13 +22,16 @@ SELECT o.id::text AS id, EXISTS
   AND r.counts AND r.amount_minor = o.amount_minor) AS given_back
 FROM operation o WHERE o.state = 'awaiting_approval' ORDER BY o.id"""
 # A refund that no row explains; and one whose row had said that nothing was sent yet. Who had been
-# told that it failed is not among them: no lost row explains that.
+# told that it failed is not among them: no lost row explains that. And one that was found never to
+# have been made only after a quarantine: it took longer than patience lasts, and is paid otherwise.
 TO_EXPLAIN = """
 SELECT c.id FROM review_case c LEFT JOIN operation o ON o.id = c.operation_id
 WHERE c.closed_at IS NULL AND c.payment_id IS NOT NULL AND c.operation_id IS NULL
    OR c.closed_at IS NULL AND o.state = 'succeeded' AND c.reasons = '{contradiction}'
   AND EXISTS (SELECT FROM event e WHERE e.operation_id = o.id AND e.event = 'contradicted'
               AND e.from_state IN ('awaiting_approval', 'authorized'))
+   OR c.closed_at IS NULL AND o.state = 'failed' AND c.reasons = '{remedy}'
+  AND EXISTS (SELECT FROM quarantine q WHERE q.lifted_at > o.created_at)
 ORDER BY c.id"""
 KNOWN = "SELECT id::text AS id FROM operation"
 # Who is between the claim's commit and the answer's, youngest first.

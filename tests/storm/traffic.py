@@ -14,7 +14,7 @@ from functools import partial
 
 import httpx
 
-from tests.drive_console import AgentDoor, Console
+from tests.drive_console import AgentDoor, Console, Refused
 from tests.storm.drawn import Wish
 from tests.storm.house import House
 from tests.storm.progress import Progress
@@ -166,4 +166,6 @@ def _decide(operation_id: str, given_back: bool, person: Console) -> None:
 
 
 def _close(case_id: int, person: Console) -> None:
-    person.send(person.get(f"/cases/{case_id}").form("resolution-form"), EXPLAINED)
+    answer = person.send(person.get(f"/cases/{case_id}").form("resolution-form"), EXPLAINED)
+    if answer.status != 200:  # whoever signed in long ago must do so again
+        raise Refused(f"case {case_id}: {answer.status}")

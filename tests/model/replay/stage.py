@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from unittest import mock
 
-import httpx
 from django.conf import settings
 
 from refunds import doorbell
@@ -108,12 +107,11 @@ def installed(
         resend_after_lookups=1,
         lookup_fresh_seconds=fresh * TICK_SECONDS + _A_LITTLE,
     )
-    client = httpx.Client(transport=wire, trust_env=False)
     contracts = {ACCOUNT: contract_of(trace)}
     usual = settings.LIMITS
     with (
         mock.patch.dict(plain_contracts.CONTRACTS, contracts),
-        mock.patch.object(http, "_client", return_value=client),
+        mock.patch.object(http, "_transport", return_value=wire),
         clock,
     ):
         registry.accounts.cache_clear()
