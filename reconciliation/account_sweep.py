@@ -19,7 +19,7 @@ from reconciliation import disputes, outside, vanished
 from reconciliation.models import AccountSweep
 from refunds import doorbell
 from refunds.domain import states
-from refunds.ledger import database_now
+from refunds.ledger import connections, database_now
 from refunds.models import (
     Dispute,
     Evidence,
@@ -166,6 +166,7 @@ def _read(account: Account, row: AccountSweep) -> AccountPage:
     since = row.since
     if row.kind == DEEP and what == "disputes":
         since = min(since, _oldest_open_dispute(account.name) or since)
+    connections.let_go()
     return read_account(
         account,
         what,

@@ -17,7 +17,7 @@ from django.db import connection
 from reconciliation import budget
 from reconciliation.matching import Finding, Verdict, match
 from refunds.dispatch import expected_of
-from refunds.ledger import database_now
+from refunds.ledger import connections, database_now
 from refunds.ledger.sending import pause
 from refunds.models import Attempt, Evidence, Operation, ProviderRefund
 from refunds.providers import registry
@@ -115,6 +115,7 @@ def _read(operation: Operation, account: Account, attempts: list[Attempt]) -> Li
     if any(not _same(each.account_identity, account.identity()) for each in attempts):
         return _cannot("the account, mode, address or API version is not the one we sent to")
     refs = known_refs(operation)
+    connections.let_go()
     return read_payment(
         account,
         operation.payment.ref,

@@ -24,6 +24,7 @@ from reconciliation import outbox_wire as wire
 from reconciliation.models import DeliveryTry, Line
 from reconciliation.outbox_wire import Told
 from refunds.domain.fingerprint import canonical
+from refunds.ledger import connections
 from refunds.providers import http
 
 # Seconds until the next try; the last one holds until it is given up after three days.
@@ -118,6 +119,7 @@ def send(claimed: Claimed) -> Told:
         return Told(False, f"not sent: {error}")
     body = body_of(claimed.kind, lines)
     request = wire.signed_post(url, claimed.id, int(time.time()), body, secrets)
+    connections.let_go()
     return wire.read_answer(
         http.call(request, total_seconds=wire.TOTAL_SECONDS, body_bytes_max=wire.ANSWER_BYTES_MAX)
     )

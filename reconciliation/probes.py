@@ -8,6 +8,7 @@ import structlog
 from django.conf import settings
 
 from refunds.domain import states
+from refunds.ledger import connections
 from refunds.ledger.sending import end_pause
 from refunds.models import Operation, Payment, ProviderAccount
 from refunds.providers import http, registry
@@ -45,6 +46,7 @@ def _answers(name: str) -> bool:
     payment = Payment.objects.filter(provider_account=name).order_by("pk").first()
     if payment is None or not account.credential:
         return False
+    connections.let_go()
     raw = http.call(
         registry.adapter(account).list_refunds(account, payment.ref, None),
         total_seconds=settings.LIMITS.call_total_seconds,

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-
 from refunds.domain import sameness, states
 from refunds.ledger import prepared
 from refunds.models import Order, Payment
@@ -60,14 +58,14 @@ WITH ours AS MATERIALIZED (
   SELECT o.*, o.created_at >= %(since)s::timestamptz AND o.currency = %(currency)s::text
               AND o.state NOT IN (/*nothing_moved*/) AS counts
   FROM operation o WHERE o.order_id = %(order)s::bigint
-), theirs AS MATERIALIZED (/*theirs*/)
+), theirs AS MATERIALIZED (/*theirs*/), mine AS MATERIALIZED (/*mine*/)
 SELECT
   EXISTS (SELECT FROM proposal WHERE /*caller*/ AND session_id = %(session)s::text
           AND tool_call_id = %(call)s::text) AS known_call,
   EXISTS (SELECT FROM ours WHERE request_ref = %(request_ref)s::text) AS known_wish,
   (SELECT count(*) FROM ours) AS operations,
   (SELECT count(*) FROM ours WHERE state IN (/*uncertain*/)) AS uncertain,
-  theirs.minor, theirs.equal,
+  mine.minor, mine.on_order, theirs.minor, theirs.equal,
   EXISTS (SELECT FROM ours o WHERE o.payment_id = p.id
           AND o.amount_minor = %(amount)s::bigint AND o.blocks_equivalent) AS live,
   EXISTS (SELECT FROM ours o WHERE o.payment_id = p.id
@@ -77,7 +75,7 @@ SELECT
   (SELECT coalesce(sum(o.amount_minor), 0)::bigint FROM ours o
    WHERE o.payment_id = p.id AND o.counts) AS of_payment,
   /*payment*/
-FROM theirs LEFT JOIN payment p ON p.order_id = %(order)s::bigint ORDER BY p.id
+FROM theirs CROSS JOIN mine LEFT JOIN payment p ON p.order_id = %(order)s::bigint ORDER BY p.id
 """
 _SUMS = """
   SELECT coalesce(sum(o.amount_minor), 0)::bigint AS minor,
@@ -92,17 +90,17 @@ _OF_THE_CUSTOMER = (
     AND o.state NOT IN (/*nothing_moved*/)
 """
 )
-# Planned each time and not prepared, and each operation by its key: how many calls a caller has
-# made is not known beforehand, and a join of all with all grows with the square of it.
-_MINE = """
-SELECT coalesce(sum(o.amount_minor), 0)::bigint,
-       count(*) FILTER (WHERE o.order_id = %(order)s)
-FROM proposal c CROSS JOIN LATERAL (
-  SELECT amount_minor, order_id, created_at, currency, state FROM operation
-  WHERE id = c.operation_id LIMIT 1) o
-WHERE c./*caller*/ AND c.created AND c.at >= %(since)s
-  AND o.created_at >= %(since)s AND o.currency = %(currency)s
-  AND o.state NOT IN (/*nothing_moved*/)
+# Each operation by its key, whatever the planner thinks of how many calls a caller has made: a join
+# of all with all would grow with the square of it.
+_OF_THE_CALLER = """
+  SELECT coalesce(sum(o.amount_minor), 0)::bigint AS minor,
+         count(*) FILTER (WHERE o.order_id = %(order)s::bigint) AS on_order
+  FROM proposal c CROSS JOIN LATERAL (
+    SELECT amount_minor, order_id, created_at, currency, state FROM operation
+    WHERE id = c.operation_id LIMIT 1) o
+  WHERE c./*caller*/ AND c.created AND c.at >= %(since)s::timestamptz
+    AND o.created_at >= %(since)s::timestamptz AND o.currency = %(currency)s::text
+    AND o.state NOT IN (/*nothing_moved*/)
 """
 _CALLERS = {True: "agent_id = %(caller)s::bigint", False: "person_id = %(caller)s::bigint"}
 _LISTS = {
@@ -115,14 +113,14 @@ _LISTS = {
 
 
 def _whole(statement: str, caller: str, theirs: str = "") -> str:
-    text = statement.replace("/*theirs*/", theirs).replace("/*caller*/", caller)
+    text = statement.replace("/*theirs*/", theirs).replace("/*mine*/", _OF_THE_CALLER)
+    text = text.replace("/*caller*/", caller)
     for place, names in _LISTS.items():
         text = text.replace(place, names)
     return text
 
 
 _ENTERS = {agent: _whole(_ENTER, caller) for agent, caller in _CALLERS.items()}
-_MINES = {agent: _whole(_MINE, caller) for agent, caller in _CALLERS.items()}
 _LOOKS = {
     (agent, known): _whole(_LOOK, caller, theirs)
     for agent, caller in _CALLERS.items()
@@ -202,10 +200,8 @@ def look(
     }
     is_agent = caller.agent is not None
     found = prepared.rows(_LOOKS[is_agent, bool(order.customer_ref)], values)
-    with connection.cursor() as cursor:
-        cursor.execute(_MINES[is_agent], values)
-        of_caller_minor, of_caller_on_order = cursor.fetchone()
-    known_call, known_wish, operations, uncertain, of_customer_minor, equal = found[0][:6]
+    known_call, known_wish, operations, uncertain, *sums = found[0][:8]
+    of_caller_minor, of_caller_on_order, of_customer_minor, equal = sums
     return Seen(
         known_call=known_call,
         known_wish=known_wish,
@@ -215,7 +211,7 @@ def look(
         of_caller_on_order=of_caller_on_order,
         of_customer_minor=of_customer_minor,
         equal_of_customer=equal,
-        payments=tuple(_on_payment(row[6:], order) for row in found if row[9] is not None),
+        payments=tuple(_on_payment(row[8:], order) for row in found if row[11] is not None),
     )
 
 

@@ -25,7 +25,7 @@ FROM operation o WHERE o.state = 'awaiting_approval' ORDER BY o.id"""
 # told that it failed is not among them: no lost row explains that. And one that was found never to
 # have been made only after a quarantine: it took longer than patience lasts, and is paid otherwise.
 TO_EXPLAIN = """
-SELECT c.id FROM review_case c LEFT JOIN operation o ON o.id = c.operation_id
+SELECT c.id, c.reasons = '{remedy}' AS owed FROM review_case c LEFT JOIN operation o ON o.id = c.operation_id
 WHERE c.closed_at IS NULL AND c.payment_id IS NOT NULL AND c.operation_id IS NULL
    OR c.closed_at IS NULL AND o.state = 'succeeded' AND c.reasons = '{contradiction}'
   AND EXISTS (SELECT FROM event e WHERE e.operation_id = o.id AND e.event = 'contradicted'

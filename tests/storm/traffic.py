@@ -31,6 +31,12 @@ EXPLAINED = {
     "reason": "It was sent by us before the database lost its newest rows.",
     "ticket_explained": "OPS-4711",
 }
+MADE_GOOD = {
+    "choice": "remedy",
+    "reason": "The customer took a voucher instead of the refund.",
+    "kind": "voucher",
+    "reference_remedy": "V-2210",
+}
 _AWAY = (httpx.HTTPError, AssertionError, LookupError)
 
 
@@ -120,7 +126,7 @@ class Traffic:
         reader, person = Reader(self.here.database), _Person(self.here, "ines")
         while not self.progress.over.is_set():
             for row in reader.rows(TO_EXPLAIN):
-                person.does(partial(_close, row["id"]))
+                person.does(partial(_close, row["id"], MADE_GOOD if row["owed"] else EXPLAINED))
             self.progress.over.wait(ASK_AFTER_SECONDS)
         reader.close()
 
@@ -165,7 +171,7 @@ def _decide(operation_id: str, given_back: bool, person: Console) -> None:
         person.approve(operation_id, separate_refund_confirmed="on")
 
 
-def _close(case_id: int, person: Console) -> None:
-    answer = person.send(person.get(f"/cases/{case_id}").form("resolution-form"), EXPLAINED)
+def _close(case_id: int, told: dict[str, str], person: Console) -> None:
+    answer = person.send(person.get(f"/cases/{case_id}").form("resolution-form"), told)
     if answer.status != 200:  # whoever signed in long ago must do so again
         raise Refused(f"case {case_id}: {answer.status}")
