@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-import threading
 import time
 from contextlib import closing
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from django.conf import settings
 
 from refunds.domain.effects import require_declared
 from refunds.domain.outcome import RawAnswer
+from refunds.providers import deadlines
 from refunds.providers.base import HttpRequest
 
 _KEPT_HEADERS = (
@@ -117,9 +117,7 @@ def call(
     """
     require_declared(request.method, request.effect)
     wire = _Wire(send_deadline)
-    watchdog = threading.Timer(total_seconds, wire.shut)
-    watchdog.daemon = True
-    watchdog.start()
+    watched = deadlines.OF_THIS_PROCESS.watch(total_seconds, wire.shut)
     try:
         return _exchange(request, wire, body_bytes_max)
     except _SendDeadlinePassed:
@@ -128,7 +126,7 @@ def call(
         why = f"no end after {total_seconds:g} s" if wire.timed_out else _words(error)
         return _broken(wire, why)
     finally:
-        watchdog.cancel()
+        watched.call_off()
 
 
 def _exchange(request: HttpRequest, wire: _Wire, body_bytes_max: int) -> RawAnswer:
