@@ -1,4 +1,5 @@
-"""The installation that the storm goes over: two groups of senders, and fault points everywhere.
+"""The installation that the storm goes over: two groups of senders, one of processes and one of
+threads, and fault points everywhere.
 
 Its programs reach PostgreSQL through a carrier of ours that cuts lines at COMMIT; the storm's own
 questions go straight to it. Each group of senders lives in a network of its own where the machine
@@ -90,13 +91,13 @@ class House(Installation):
     def _commands(self) -> dict[str, list[str]]:
         usual = super()._commands()
         common = ["-A", "config.celery", "worker", "--without-gossip", "--without-mingle"]
-        money = [*common, "-Q", "money", "-P", "prefork", "-c", str(SENDERS_EACH)]
+        money = [*common, "-Q", "money", "-c", str(SENDERS_EACH), "-P"]
         program = ["-m", "tests.storm.program", self._broken or "none"]
         first, other = (self._network(name) for name in SENDERS)
         return {
             "web": usual["web"],
-            "worker-money": [*program, "usual", first, *money, "-n", "money@%h"],
-            "worker-money-other": [*program, "other", other, *money, "-n", "other@%h"],
+            "worker-money": [*program, "usual", first, *money, "prefork", "-n", "money@%h"],
+            "worker-money-other": [*program, "other", other, *money, "threads", "-n", "other@%h"],
             "worker-lookups": [
                 *(*program, "usual", NO_NETWORK, *common, "-Q", "lookups", "-n", "look@%h"),
                 *("-P", "threads", "-c", "6"),

@@ -57,7 +57,7 @@ class Killer:
             hunting = time.monotonic() < hunts_until
             sending = self.reader.rows(SENDING)
             for each in self._would_pay_twice(sending) if hunting else sending:
-                if not self._is_child(each["pid"]) or not _kill(each["pid"]):
+                if not self._sends(each["pid"]) or not _kill(each["pid"]):
                     continue
                 [now] = self.reader.rows(
                     "SELECT state, version FROM operation WHERE id = %s", each["id"]
@@ -78,13 +78,14 @@ class Killer:
         book.close()
         return [each for each in asked if each["id"] in made]
 
-    def _is_child(self, pid: int) -> bool:
-        """Of a sender; asked of the kernel alone, since the answer is only moments away."""
+    def _sends(self, pid: int) -> bool:
+        """A child, or a process of threads; asked of the kernel alone, since the answer is only
+        moments away."""
         try:
             group = os.getpgid(pid)
         except ProcessLookupError:
             return False
-        return pid != group and group in {self.here.programs[name].pid for name in SENDERS}
+        return group in {self.here.programs[name].pid for name in SENDERS}
 
     def _another(self) -> bool:
         [name] = self.draw.choices([*OTHERS], [*OTHERS.values()])
