@@ -30,10 +30,12 @@ UNCERTAIN = ("submitting", "pending", "unknown")
 FAULTS = ("duplicates", "false_ends", "lost", "missing_events", "money", "notices_lost")
 
 REFUNDS = """
-SELECT id, account, payment_ref, marker, amount_minor, currency, "by",
+SELECT id, account, payment_ref, marker, amount_minor, currency, "by", created_at,
        (SELECT status FROM statuses WHERE refund_id = refunds.id AND at <= :now
         ORDER BY at DESC, seq DESC LIMIT 1) AS status
 FROM refunds WHERE created_at <= :now ORDER BY seq"""
+
+STATUSES = "SELECT refund_id, at, status FROM statuses ORDER BY refund_id, at, seq"
 
 # What the provider takes for heard: every delivery of it was answered with 2xx.
 HEARD = "SELECT account, seq FROM notices WHERE state = 'sent' AND twist IS NULL ORDER BY seq"
@@ -79,6 +81,11 @@ BOOKED = """
 SELECT provider_account AS account, ref, operation_id::text AS operation, amount_minor
 FROM provider_refund WHERE counts AND operation_id IS NOT NULL"""
 
+# When somebody was told that no money moved, in the book's own microseconds.
+SAID_FAILED = """
+SELECT operation_id::text AS operation, (extract(epoch FROM at) * 1000000)::bigint AS at
+FROM event WHERE to_state = 'failed' ORDER BY at"""
+
 STORED = "SELECT provider_account AS account, event_id FROM notice"
 
 EVERYTHING_STOPPED = """
@@ -113,7 +120,9 @@ class Seen:
     """Both sides as they stood at one instant."""
 
     refunds: list[Row]
+    statuses: list[Row]
     operations: list[Row]
+    said_failed: list[Row]
     broken_chains: list[Row]
     orders_without_cause: list[Row]
     payments: list[Row]
@@ -157,6 +166,7 @@ def look(book: str, database: str, *earlier: Remembered) -> Seen:
         moved_on = db.execute("SELECT value FROM facts WHERE name = 'clock_ahead'").fetchone()
         now = time.time_ns() // 1000 + int(moved_on["value"] if moved_on else 0)
         refunds = [dict(row) for row in db.execute(REFUNDS, {"now": now})]
+        statuses = [dict(row) for row in db.execute(STATUSES)]
         heard = [dict(row) for row in db.execute(HEARD)]
     db.close()
     with psycopg.connect(database, row_factory=dict_row) as connection:
@@ -167,7 +177,9 @@ def look(book: str, database: str, *earlier: Remembered) -> Seen:
 
         return Seen(
             refunds=refunds,
+            statuses=statuses,
             operations=rows(OPERATIONS),
+            said_failed=rows(SAID_FAILED),
             broken_chains=rows(BROKEN_CHAINS),
             orders_without_cause=rows(ORDERS_WITHOUT_CAUSE),
             payments=rows(PAYMENTS),
@@ -204,6 +216,24 @@ def false_ends(seen: Seen) -> Iterator[str]:
                 f"{_name(each)} is succeeded with {each['amount_minor']} {each['currency']},"
                 f" and the book has {shown or 'nothing'}"
             )
+    yield from _said_too_early(seen)
+
+
+def _said_too_early(seen: Seen) -> Iterator[str]:
+    """Told to have failed while the book had the refund, whatever was found out later."""
+    ours = seen.ours()
+    names = {each["id"]: _name(each) for each in seen.operations if each["state"] != "failed"}
+    for said in seen.said_failed:
+        for refund in ours.get(said["operation"], []):
+            paid = refund["created_at"] < said["at"] and _stood(seen, refund, said["at"])
+            if said["operation"] in names and paid:
+                yield f"{names[said['operation']]} was called failed when {refund['id']} was made"
+
+
+def _stood(seen: Seen, refund: Row, at: int) -> bool:
+    until = [each for each in seen.statuses if each["refund_id"] == refund["id"]]
+    last = [each["status"] for each in until if each["at"] <= at][-1:]
+    return not last or last[0] not in VOID_STATUSES
 
 
 def _is_exactly(refunds: list[Row], operation: Row) -> bool:

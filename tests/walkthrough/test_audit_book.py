@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,26 @@ def test_an_end_without_money_is_false_where_the_book_has_the_refund(
 ) -> None:
     plant.execute("UPDATE operation SET state = %s", [state])
     assert counted(provider, database)["false_ends"] == 1
+
+
+@pytest.mark.parametrize(("said", "count"), [("after it", 1), ("before it", 0)])
+def test_who_was_called_failed_while_the_book_had_the_refund_had_a_false_end(
+    provider: SandboxProcess,
+    sent: Operation,
+    database: str,
+    plant: psycopg.Connection,
+    said: str,
+    count: int,
+) -> None:
+    """Also where it was found out since: a customer may have been told by then."""
+    at = timezone.now() - timedelta(hours=1) if said == "before it" else timezone.now()
+    plant.execute(
+        "INSERT INTO event (operation_id, seq, event, from_state, to_state, actor_kind, actor,"
+        " detail, at) VALUES (%s, 99, 'refused', 'submitting', 'failed', 'dispatcher', 'test',"
+        " '{}', %s)",
+        [sent.pk, at],
+    )
+    assert counted(provider, database)["false_ends"] == count
 
 
 def test_a_success_is_false_without_a_refund_of_that_amount(
