@@ -135,18 +135,18 @@ def match_by_amount() -> None:
 
 
 def lost() -> None:
-    """The first bell of each worker process is heard, and forgotten."""
-    send = dispatch.send
-    forgotten: list[str] = []
+    """What each worker process finds first is forgotten."""
+    send = dispatch.send_found
+    forgotten: list[UUID] = []
 
-    def forget_one(operation_id: str) -> str:
-        if forgotten and operation_id not in forgotten:
-            return send(operation_id)
-        forgotten.append(operation_id)
-        Operation.objects.filter(pk=operation_id).update(due_at=None)
+    def forget_one(operation: Operation) -> str:
+        if forgotten and operation.pk not in forgotten:
+            return send(operation)
+        forgotten.append(operation.pk)
+        Operation.objects.filter(pk=operation.pk).update(due_at=None)
         return "forgotten"
 
-    _put(dispatch, "send", forget_one)
+    _put(dispatch, "send_found", forget_one)
 
 
 def missing_event() -> None:
