@@ -6,8 +6,8 @@ takes at most one refund of each order, and no more than there are hands; each i
 attempt recorded, by its own sender just before its send. Two processes may look at the same time:
 the second one's claim finds the first one's and sends nothing.
 
-Where many bells would follow each other they are left out (`config.celery`). So whoever hears one
-goes on looking until that time has passed: what is stored meanwhile needs no bell of its own.
+Bells that would follow each other too closely are left out (`config.celery`). So whoever hears one
+looks once more when that time has passed: what was stored meanwhile needs no bell of its own.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from refunds import dispatch, doorbell
 from refunds.ledger import connections
 from refunds.models import Operation
 
-# For so long after a bell another one may have been left out, and so often is looked meanwhile.
-WAKE_SECONDS, LOOK_SECONDS = 0.1, 0.015
+WAKE_SPACING_SECONDS, WAKE_SPACING_SECONDS_MAX = 0.015, 0.06
 # Well under a task's soft limit: whoever is still busy then leaves the rest to a new wake-up.
 SHIFT_SECONDS = 20
 # More than there are hands: two processes that look at once mostly choose others.
@@ -34,18 +33,18 @@ _LOOK_FACTOR = 2
 
 class Crew:
     """Shared by the threads of one process; `size` is how many of them may send at once, and
-    `wake_seconds` how long after a bell another one may have been left out."""
+    `spacing_seconds` how long after a bell another one may have been left out."""
 
-    def __init__(self, size: int = 1, wake_seconds: float = WAKE_SECONDS) -> None:
+    def __init__(self, size: int = 1, spacing_seconds: float = WAKE_SPACING_SECONDS_MAX) -> None:
         self.size = size
-        self._wake_seconds = wake_seconds
+        self._spacing_seconds = spacing_seconds
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._called: list[Future[int]] = []
         self._found: list[Operation] = []
         self._in_hand: set[UUID] = set()
         self._at_work = 0
-        self._looks_until = 0.0
+        self._look_again_at = 0.0
         self._nothing_since = 0.0
         self._somebody_waits = False
         self._stopping = False
@@ -68,7 +67,7 @@ class Crew:
         """
         with self._lock:
             self._at_work += 1
-            self._looks_until = time.monotonic() + self._wake_seconds
+            self._look_again_at = time.monotonic() + self._spacing_seconds
         try:
             return self._shift(looks=True)
         finally:
@@ -126,11 +125,11 @@ class Crew:
                     operation = self._found.pop()
                     self._in_hand.add(operation.pk)
                     return operation
-                wait_seconds = self._looks_until - time.monotonic()
+                wait_seconds = self._look_again_at - time.monotonic()
                 if not looks or wait_seconds <= 0 or self._somebody_waits:
                     return None
                 self._somebody_waits = True
-            time.sleep(min(wait_seconds, LOOK_SECONDS))
+            time.sleep(wait_seconds)
             with self._lock:
                 self._somebody_waits = False
         return None
