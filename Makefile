@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each kills bad-agent notices due simulate model storm bench test-browser clean
+.PHONY: help demo demo-reset test test-api check walkthrough model-check mutants red kill-each kills outages bad-agent notices due simulate model storm bench test-browser clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -86,6 +86,9 @@ kill-each: $(TO_TEST)  ## with a running demo: kill each program in turn while r
 
 kills: $(TO_TEST)  ## senders killed once the provider has paid (OPERATIONS=200, SEED=), keys ignored and honoured; BREAK=requeue
 	@$(IN_VENV) -m tests.kills
+
+outages: $(TO_TEST)  ## full disks, no connections, restarts, migrations, an older release beside (ONLY=, SEED=, STOCK=); BREAK=
+	@$(IN_VENV) -m tests.outages
 
 clean:  ## remove the environment, the servers and everything they stored
 	@if [ -x $(IN_VENV) ]; then $(IN_VENV) -m config.embedded forget; fi

@@ -38,9 +38,6 @@ from refunds.checks import require_trustworthy_database
 
 # As many threads share one connection, and how few a program begins with.
 _THREADS_TO_ONE, _CONNECTIONS_MIN = 4, 4
-# So many wake-ups in a row cost less than one that has to wait; at more a second, everybody who
-# sends is awake.
-_WAKES_AT_ONCE = 8
 
 app = Celery("aftersend")
 app.conf.update(
@@ -94,28 +91,27 @@ app.autodiscover_tasks(["refunds", "reconciliation", "review"])
 
 
 class _Spaced:
-    """Lets everybody through while few want to; where more than `count` of them came within
-    `seconds`, only the first one of the time that follows."""
+    """Lets one through in so many seconds: the fewer, the more want to."""
 
-    def __init__(self, seconds: float, count: int) -> None:
-        self._seconds, self._count = seconds, count
+    def __init__(self, seconds: float, seconds_max: float) -> None:
+        self._usual, self._max = seconds, seconds_max
+        self._seconds = seconds
         self._lock = threading.Lock()
-        self._until = 0.0
-        self._came = 0
-        self._let_through = count
+        self._next_at = 0.0
+        self._left_out = False
 
     def may(self) -> bool:
         with self._lock:
             now = time.monotonic()
-            if now >= self._until:
-                lately = self._came if now < self._until + self._seconds else 0
-                self._let_through = 1 if lately > self._count else self._count
-                self._until, self._came = now + self._seconds, 0
-            self._came += 1
-            return self._came <= self._let_through
+            if now < self._next_at:
+                self._left_out = True
+                return False
+            self._seconds = min(2 * self._seconds, self._max) if self._left_out else self._usual
+            self._next_at, self._left_out = now + self._seconds, False
+            return True
 
 
-_wakes = _Spaced(crew.WAKE_SECONDS, _WAKES_AT_ONCE)
+_wakes = _Spaced(crew.WAKE_SPACING_SECONDS, crew.WAKE_SPACING_SECONDS_MAX)
 
 
 def ring(task: str, operation_id: str, after_seconds: float) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from config import celery
-from refunds.crew import WAKE_SECONDS
+from refunds.crew import WAKE_SPACING_SECONDS, WAKE_SPACING_SECONDS_MAX
 
-AT_ONCE = celery._WAKES_AT_ONCE
 Sent = list[tuple[str, list[str], float | None]]
 
 
@@ -30,46 +29,44 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The monotonic clock, set by the test; no bell has rung before."""
-    spaced = celery._Spaced(WAKE_SECONDS, AT_ONCE)
+    spaced = celery._Spaced(WAKE_SPACING_SECONDS, WAKE_SPACING_SECONDS_MAX)
     monkeypatch.setattr(celery, "_wakes", spaced)
     now = [time.monotonic()]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
 
 
-def _rings(clock: list[float], sent: Sent, times: int, every_seconds: float) -> list[float]:
-    """Ring so often; when what was told went out."""
+def test_bells_that_follow_each_other_closely_are_one(sent: Sent, clock: list[float]) -> None:
+    for no in range(20):
+        celery.ring("refunds.tasks.send", f"op-{no}", 0)
+    assert sent == [("refunds.tasks.send_ready", [], None)]
+    clock[0] += WAKE_SPACING_SECONDS
+    celery.ring("refunds.tasks.send", "op-20", 0)
+    assert len(sent) == 2
+
+
+def test_the_more_bells_there_are_the_fewer_are_rung_but_never_too_few(
+    sent: Sent, clock: list[float]
+) -> None:
+    """Whoever hears one looks again when the longest time is over in which one may be left out."""
     rung_at = []
-    for _ in range(times):
+    for _ in range(400):
         before = len(sent)
         celery.ring("refunds.tasks.send", "op", 0)
         if len(sent) > before:
             rung_at.append(clock[0])
-        clock[0] += every_seconds
-    return rung_at
-
-
-def test_a_bell_names_no_refund(sent: Sent, clock: list[float]) -> None:
-    celery.ring("refunds.tasks.send", "op-1", 0)
-    assert sent == [("refunds.tasks.send_ready", [], None)]
-
-
-def test_each_of_fifty_a_second_is_told_at_once(sent: Sent, clock: list[float]) -> None:
-    assert len(_rings(clock, sent, 200, 0.02)) == 200
-
-
-def test_of_very_many_few_are_told_and_never_too_few(sent: Sent, clock: list[float]) -> None:
-    """Whoever hears one goes on looking for as long as another may be left out."""
-    rung_at = _rings(clock, sent, 1000, 0.001)
-    assert len(rung_at) <= AT_ONCE + 1000 * 0.001 / WAKE_SECONDS
+        clock[0] += 0.001
     apart = [later - sooner for sooner, later in pairwise(rung_at)]
-    assert max(apart) <= WAKE_SECONDS + 0.002
-
-
-def test_after_a_crowd_each_is_told_again(sent: Sent, clock: list[float]) -> None:
-    _rings(clock, sent, 1000, 0.001)
-    clock[0] += 2 * WAKE_SECONDS
-    assert len(_rings(clock, sent, AT_ONCE, 0.001)) == AT_ONCE
+    assert max(apart) <= WAKE_SPACING_SECONDS_MAX + 0.001
+    assert apart[0] < apart[-1]
+    clock[0] += 1
+    celery.ring("refunds.tasks.send", "op", 0)
+    clock[0] += 1
+    celery.ring("refunds.tasks.send", "op", 0)
+    clock[0] += WAKE_SPACING_SECONDS + 0.001
+    before = len(sent)
+    celery.ring("refunds.tasks.send", "op", 0)
+    assert len(sent) == before + 1
 
 
 def test_a_bell_for_later_names_its_refund(sent: Sent, clock: list[float]) -> None:

@@ -108,9 +108,9 @@ def acts(order: dict[str, Any]) -> Callable[[str, int], str]:
         "approve": approve,
         "look_up": lambda pk, _: reconciler.look_up(UUID(pk)),
         "tell": lambda *_: str(tell()),
-        "work_in_eights": lambda *_: str(Crew(size=8, wake_seconds=0).work()),
-        "work_in_threes": lambda *_: str(Crew(size=3, wake_seconds=0).work()),
-        "work": lambda *_: str(Crew(wake_seconds=0).work()),
+        "work_in_eights": lambda *_: str(Crew(size=8, spacing_seconds=0).work()),
+        "work_in_threes": lambda *_: str(Crew(size=3, spacing_seconds=0).work()),
+        "work": lambda *_: str(Crew(spacing_seconds=0).work()),
         "end_leases": lambda pk, _: str(reconciler.end_leases(timezone.now(), batch_max=100)),
     }
     return verbs[order["verb"]]

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_one_wake_up_sends_whatever_is_ready(provider: SandboxProcess, cast: Cast) -> None:
     operations = several(provider, cast, 4)
-    assert Crew(wake_seconds=0).work() == 4
+    assert Crew(spacing_seconds=0).work() == 4
     assert [len(refunds(provider, each)) for each in operations] == [1, 1, 1, 1]
     assert held_equals_reservations()
 
@@ -35,7 +35,7 @@ def test_two_refunds_of_one_order_are_sent_by_one_wake_up_one_after_the_other(
     first = ready(provider, cast)
     second = build.authorized(cast.foxtrot, cast.cleo, amount_minor=1200)
     # The first one's send moves the order on; the second's approval was given with it on the page.
-    assert Crew(size=2, wake_seconds=0).work() == 2
+    assert Crew(size=2, spacing_seconds=0).work() == 2
     assert [len(creates(provider, each)) for each in (first, second)] == [1, 1]
 
 
@@ -74,7 +74,7 @@ def test_what_is_stored_just_after_the_last_look_needs_no_bell_of_its_own(
 ) -> None:
     operation = ready(provider, cast)
     SendingStop.objects.create(reason="a test", stopped_by="ben")
-    crew = Crew(wake_seconds=3)
+    crew = Crew(spacing_seconds=3)
 
     def work() -> int:
         try:
@@ -94,7 +94,7 @@ def test_a_crew_that_is_asked_to_end_takes_nothing_more(
     provider: SandboxProcess, cast: Cast
 ) -> None:
     operation = ready(provider, cast)
-    crew = Crew(wake_seconds=0)
+    crew = Crew(spacing_seconds=0)
     crew.stop()
     assert crew.work() == 0
     assert creates(provider) == []
@@ -110,12 +110,12 @@ def test_a_failed_send_ends_the_shift_and_leaves_the_rest_ready(
         cursor.execute("ALTER TABLE attempt ADD CONSTRAINT never CHECK (no < 1) NOT VALID")
     try:
         with pytest.raises(IntegrityError):
-            Crew(wake_seconds=0).work()
+            Crew(spacing_seconds=0).work()
     finally:
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE attempt DROP CONSTRAINT never")
     assert creates(provider) == []
-    assert Crew(wake_seconds=0).work() == 2
+    assert Crew(spacing_seconds=0).work() == 2
     assert [len(refunds(provider, each)) for each in operations] == [1, 1]
 
 

@@ -16,9 +16,9 @@ import httpx
 
 from tests.drive_console import AgentDoor, Console, Refused
 from tests.storm.drawn import Wish
-from tests.storm.house import House
 from tests.storm.progress import Progress
 from tests.storm.reader import IN_FLIGHT, KNOWN, TO_EXPLAIN, WAITING, Reader
+from tests.walkthrough.installation import Installation
 
 AGENTS, LEADS = 4, ("ben", "cleo")
 PATIENCE_SECONDS = 60
@@ -43,7 +43,7 @@ _AWAY = (httpx.HTTPError, AssertionError, LookupError)
 class Traffic:
     """Keeps so many refunds in flight until all are proposed; then until the storm is over."""
 
-    def __init__(self, here: House, wishes: list[Wish], progress: Progress) -> None:
+    def __init__(self, here: Installation, wishes: list[Wish], progress: Progress) -> None:
         self.here, self.wishes, self.progress = here, wishes, progress
         self.ids: dict[int, str] = {}
 
@@ -144,7 +144,7 @@ class Traffic:
 class _Person:
     """Somebody at the console, who signs in anew when something went wrong."""
 
-    def __init__(self, here: House, name: str) -> None:
+    def __init__(self, here: Installation, name: str) -> None:
         self._here, self._name = here, name
         self._console: Console | None = None
 

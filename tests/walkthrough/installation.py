@@ -69,6 +69,8 @@ class Installation:
         address; `settings` are further variables of the environment, `limits` further delays.
         """
         self.run_dir = Path(tempfile.mkdtemp(prefix="walk-"))
+        # Where its programs write to, and where the code that they run lies.
+        self.logs, self.code = self.run_dir, ROOT
         self.address = f"http://127.0.0.1:{_free_port()}"
         self._token = secrets.token_hex(16)
         self.provider = SandboxProcess(
@@ -161,7 +163,7 @@ class Installation:
         """
         ran = subprocess.run(
             [sys.executable, *arguments],
-            cwd=ROOT,
+            cwd=self.code,
             env=self.environment,
             check=False,
             capture_output=True,
@@ -197,7 +199,7 @@ class Installation:
     def start_again(self, program: Program) -> None:
         """Start a program that ended and wait until it is up."""
         program.start()
-        program.wait_for_words(_ready(program.name))
+        program.wait_for_words(ready_words(program.name))
 
     def _servers(self) -> list[Callable[[], object]]:
         """What is started first, all at once."""
@@ -210,12 +212,13 @@ class Installation:
     def _start_programs(self) -> None:
         for name, command in self._commands().items():
             level = [] if name == "web" else ["--loglevel", "INFO"]
-            log = self.run_dir / f"{name}.log"
-            program = Program(name, [sys.executable, *command, *level], self.environment, log)
+            log = self.logs / f"{name}.log"
+            whole = [sys.executable, *command, *level]
+            program = Program(name, whole, self.environment, log, code=self.code)
             program.start()
             self.programs[name] = program
         for name, program in self.programs.items():
-            program.wait_for_words(_ready(name))
+            program.wait_for_words(ready_words(name))
 
     def _commands(self) -> dict[str, list[str]]:
         """What each program is started with, by its name."""
@@ -283,7 +286,7 @@ class Installation:
         self._guarded.end()
 
 
-def _ready(name: str) -> str:
+def ready_words(name: str) -> str:
     """What a program writes once it is up."""
     words = {"web": "Application startup complete", "beat": "beat: Starting"}
     return words.get(name, "ready.")

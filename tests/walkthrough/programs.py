@@ -43,10 +43,17 @@ class Program:
     """One program in a process group of its own, which writes to a log and reads nothing."""
 
     def __init__(
-        self, name: str, command: list[str], environment: dict[str, str], log: Path
+        self,
+        name: str,
+        command: list[str],
+        environment: dict[str, str],
+        log: Path,
+        *,
+        code: Path = ROOT,
     ) -> None:
         self.name = name
         self.log = log
+        self._code = code
         self._command = command
         self._environment = environment
         self._running: subprocess.Popen[bytes] | None = None
@@ -58,7 +65,7 @@ class Program:
         with self.log.open("ab") as output:
             self._running = subprocess.Popen(
                 self._command,
-                cwd=ROOT,
+                cwd=self._code,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
