@@ -110,7 +110,7 @@ def few(asked: Asked) -> Verdict:
     patient = asked.broken == "wait-forever"
     settings = {"AFTERSEND_DATABASE_POOL": str(POOL), "PGAPPNAME": NAME}
     web = "tests.outages.patient_web" if patient else "config.asgi"
-    with House(settings=settings, web_module=web) as here, Going(here, asked.seed) as going:
+    with House(settings=settings, web_module=web) as here, Going(here, asked) as going:
         going.until_more(BEFORE)
         strangers = _Strangers(here.database)
         callers = _Callers(here, [*going.traffic.ids.values()])

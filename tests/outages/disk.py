@@ -94,7 +94,7 @@ class _HouseOnIt(House):
 def database_full(asked: Asked) -> Verdict:
     """Nothing more can be stored; and once more, while PostgreSQL wants room for its log: it panics."""
     broken = "lease-requeue" if asked.broken == "requeue" else ""
-    with _HouseOnIt(broken) as here, Going(here, asked.seed) as going:
+    with _HouseOnIt(broken) as here, Going(here, asked) as going:
         going.until_more(BEFORE)
         _be_full(here.server, FULL_SECONDS)
         full_back_seconds = going.until_more(AFTER)
@@ -160,11 +160,10 @@ def _be_full(server: _Server, seconds: float, *, panics: bool = False) -> None:
 
 
 def _ask_for_more_log(server: _Server) -> None:
-    """Piece after piece, until there is no room for one."""
+    """Commit after commit, until there is no room for one."""
     with psycopg.connect(server.url("postgres"), autocommit=True) as asked:
         while True:
-            asked.execute("SELECT pg_logical_emit_message(false, 'outage', 'more')")
-            asked.execute("SELECT pg_switch_wal()")
+            asked.execute("SELECT pg_logical_emit_message(true, 'outage', repeat('x', 1000000))")
 
 
 class _HouseThatLogsThere(House):
@@ -184,7 +183,7 @@ class _HouseThatLogsThere(House):
 
 def logs_full(asked: Asked) -> Verdict:
     """No program can write a line any more: sending goes on, and nothing becomes unknown by it."""
-    with _HouseThatLogsThere(asked.broken) as here, Going(here, asked.seed) as going:
+    with _HouseThatLogsThere(asked.broken) as here, Going(here, asked) as going:
         going.until_more(BEFORE)
         here.disk.fill()
         sizes = {each.log: each.log.stat().st_size for each in here.programs.values()}

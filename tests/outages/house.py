@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from tests.bad_agent.__main__ import POLICY_CHANGES
 from tests.due_at_once import crowd
+from tests.outages.asked import Asked
 from tests.storm.drawn import Wish
 from tests.storm.progress import Progress
 from tests.storm.reader import IN_FLIGHT, Reader
@@ -20,7 +21,7 @@ from tests.walkthrough.installation import Installation
 SENDERS = 6
 WISHES = 450
 LOOK_SECONDS = 0.1
-BEGIN_SECONDS_MAX, REST_SECONDS_MAX = 180, 300
+BEGIN_SECONDS_MAX, REST_SECONDS_MAX, BROKEN_REST_SECONDS_MAX = 180, 300, 60
 # Delays only, on top of the walkthrough's: no rule is shortened away.
 LIMITS: dict[str, Any] = {"calls_per_minute_max": 1_000_000, "approval_left_seconds": 30}
 # Most of it policy clears by itself, so that refunds go on as fast as they are sent; the rest is
@@ -68,13 +69,14 @@ class Going:
     `lost_share`: of so many requests the provider's answer gets lost once it has paid.
     """
 
-    def __init__(self, here: Installation, seed: int, *, lost_share: float = 0) -> None:
+    def __init__(self, here: Installation, asked: Asked, *, lost_share: float = 0) -> None:
         self.here = here
         self.progress = Progress(WISHES, kills=0, faults_share=1)
         self.reader = Reader(here.database)
-        self._wishes = _drawn(seed)
+        self._wishes = _drawn(asked.seed)
         self.traffic = Traffic(here, self._wishes, self.progress)
-        self._seed, self._lost_share = seed, lost_share
+        self._seed, self._lost_share = asked.seed, lost_share
+        self._rest_seconds_max = BROKEN_REST_SECONDS_MAX if asked.broken else REST_SECONDS_MAX
         self._threads = ThreadPoolExecutor(16)
         self._people: list[Future[None]] = []
 
@@ -110,7 +112,7 @@ class Going:
         self.progress.operations = self.progress.proposed
         self.here.provider.clear_faults()
         at_rest = partial(self.reader.count, IN_FLIGHT)
-        return self.until(lambda: at_rest() == 0, REST_SECONDS_MAX, "the rest")
+        return self.until(lambda: at_rest() == 0, self._rest_seconds_max, "the rest")
 
     def until(self, holds: Callable[[], bool], seconds_max: float, what: str) -> float:
         """How long it took until it held. What does not come is a trouble, and the run goes on."""

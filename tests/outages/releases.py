@@ -42,7 +42,7 @@ def migration(asked: Asked) -> Verdict:
             f"  {asked.stock} refunds of the past in {time.monotonic() - began:.0f} s", flush=True
         )
         plain, here.database = here.database, here.only(newest)
-        with Going(here, asked.seed) as going:
+        with Going(here, asked) as going:
             going.until_more(BEFORE)
             watch = LockWatch(plain)
             before = going.succeeded
@@ -87,7 +87,7 @@ def beside(asked: Asked) -> Verdict:
     seconds_max = BROKEN_SECONDS_MAX if contracted else BESIDE_SECONDS_MAX
     with (
         OlderHouse(RELEASE_NOT_EXPANDED if contracted else RELEASE) as here,
-        Going(here, asked.seed, lost_share=LOST_SHARE) as going,
+        Going(here, asked, lost_share=LOST_SHARE) as going,
     ):
         going.until_more(BEFORE)
         older = dict(here.programs)

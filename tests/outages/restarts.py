@@ -55,7 +55,7 @@ class _Deploy:
 
 def restarts(asked: Asked) -> Verdict:
     """What is being sent is finished; no unknown is made by it."""
-    with House() as here, Going(here, asked.seed) as going:
+    with House() as here, Going(here, asked) as going:
         going.until_more(BEFORE)
         before = going.succeeded
         deploy = _Deploy(here, kills=asked.broken == "kill")
