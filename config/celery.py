@@ -160,6 +160,7 @@ def _count_hands(instance: Any, **_: object) -> None:
 def _share_connections(threads: int) -> None:
     """A thread needs none while it waits for a provider, which is most of its time. Few that are
     always busy cost the server much less than many that each keep their plans for later."""
+    connections.close_all()  # what was asked at the start had one that no pool would take back
     here = connections.settings["default"]
     here["OPTIONS"]["pool"] = pooled.options(max(_CONNECTIONS_MIN, threads // _THREADS_TO_ONE))
     here["CONN_MAX_AGE"] = 0  # given back at once, and not closed by that

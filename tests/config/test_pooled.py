@@ -51,3 +51,27 @@ def test_a_program_with_very_few_connections_starts(size: str) -> None:
         text=True,
     )
     assert ran.returncode == 0, ran.stderr
+
+
+def test_a_worker_that_asked_something_before_it_shares_goes_on() -> None:
+    """In production it asks at its start whether it may trust the database."""
+    asks = """
+import django; django.setup()
+from django.db import connection
+from config.celery import _share_connections
+connection.cursor().execute("SELECT 1")
+_share_connections(16)
+for _ in range(3):
+    connection.cursor().execute("SELECT 1")
+    connection.close()
+assert connection.pool.max_size == 4, connection.pool.max_size
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", asks],
+        cwd=ROOT,
+        env=os.environ | {"DATABASE_URL": settings.DATABASE_URL},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
