@@ -131,6 +131,7 @@ def few(asked: Asked) -> Verdict:
             here.database,
             proposed=going.progress.proposed,
             troubles=going.progress.troubles,
+            server_log=here.server_log,
         )
     answers = dict(sorted(callers.answers.items()))
     verdict.check(

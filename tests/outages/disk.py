@@ -112,6 +112,7 @@ def database_full(asked: Asked) -> Verdict:
             here.database,
             proposed=going.progress.proposed,
             troubles=going.progress.troubles,
+            server_log=here.server_log,
         )
     refused, panics = said.count("No space left on device"), said.count("PANIC:")
     verdict.check(
@@ -204,6 +205,7 @@ def logs_full(asked: Asked) -> Verdict:
             here.database,
             proposed=going.progress.proposed,
             troubles=going.progress.troubles,
+            server_log=here.server_log,
         )
     verdict.check(
         "full",

@@ -56,6 +56,11 @@ class House(Installation):
             limits=LIMITS,
         )
 
+    @property
+    def server_log(self) -> str:
+        """What PostgreSQL wrote."""
+        return self._database.log.read_text(errors="replace")
+
     def _commands(self) -> dict[str, list[str]]:
         commands = super()._commands()
         money = commands["worker-money"]

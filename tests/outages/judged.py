@@ -21,6 +21,8 @@ SELECT o.id::text, o.state, o.attempt_count,
 FROM operation o"""
 _DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
 
+DEADLOCK_CHARACTERS = 1500
+
 
 @dataclass
 class Verdict:
@@ -38,8 +40,13 @@ class Verdict:
         return all(holds for _, holds in self.must.values())
 
 
-def judge(book: str, database: str, *, proposed: int, troubles: list[str]) -> Verdict:
-    """Read both sides; `book` is the sandbox's SQLite file, `database` a URL. Call it at rest."""
+def judge(
+    book: str, database: str, *, proposed: int, troubles: list[str], server_log: str
+) -> Verdict:
+    """Read both sides; `book` is the sandbox's SQLite file, `database` a URL. Call it at rest.
+
+    `server_log` is what PostgreSQL wrote: it names the statements of each deadlock.
+    """
     counts = audit(book, database)
     with closing(sqlite3.connect(f"file:{book}?mode=ro", uri=True)) as db:
         requests = dict(db.execute(_REQUESTS).fetchall())
@@ -48,6 +55,9 @@ def judge(book: str, database: str, *, proposed: int, troubles: list[str]) -> Ve
         operations = connection.execute(_OPERATIONS.encode()).fetchall()
         [(deadlocks,)] = connection.execute(_DEADLOCKS.encode()).fetchall()
     found = judged(counts, requests, refunds, operations, proposed)
+    if deadlocks:
+        at = server_log.find("deadlock detected")
+        found.found["deadlocks"] = [server_log[at : at + DEADLOCK_CHARACTERS]]
     found.check("deadlocks", f"{deadlocks} deadlocks", holds=deadlocks == 0)
     found.check("troubles", "; ".join(troubles[:5]) or "no call was refused", holds=not troubles)
     return found

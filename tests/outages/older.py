@@ -98,19 +98,14 @@ class OlderHouse(House):
         """A URL under which the past is not seen: operations from that id on, and their accounts."""
         with psycopg.connect(self._database.url(DATABASE), autocommit=True) as database:
             database.execute("CREATE SCHEMA judged")
-            database.execute(_OPERATIONS_SINCE.replace("{since}", refunds_since).encode())
-            for table in ("payment", "provider_refund"):
-                database.execute(
-                    f"CREATE VIEW judged.{table} AS SELECT * FROM public.{table}"
-                    " WHERE provider_account <> 'bench'".encode()
-                )
+            for table, which in (
+                ("operation", f"id > '{refunds_since}'"),
+                ("payment", "provider_account <> 'bench'"),
+                ("provider_refund", "provider_account <> 'bench'"),
+            ):
+                view = f"CREATE VIEW judged.{table} AS SELECT * FROM public.{table} WHERE {which}"
+                database.execute(view.encode())
         return f"{self.database}&options=-c%20search_path%3Djudged%2Cpublic"
-
-
-_OPERATIONS_SINCE = """
-CREATE VIEW judged.operation AS SELECT id, business_key, state, version, amount_minor, currency,
-  stale_cause, halted, not_before, order_id, payment_id, provider_account, settled_at, attempt_count
-FROM public.operation WHERE id > '{since}'"""
 
 
 class LockWatch:

@@ -29,7 +29,7 @@ SELECT split_part(actor, ':', 3)::int AS pid, count(*) AS n FROM event
 WHERE event = 'submission_started' AND at > to_timestamp(%s) GROUP BY 1"""
 # What a program meets whose tables are not as it knows them.
 _OF_THE_SCHEMA = ("UndefinedColumn", "UndefinedTable", "UndefinedFunction", "NotNullViolation")
-# A table of the past is written anew under the eyes of everybody.
+# A table of the past is written anew, and its lock kept while the migration does something else.
 _REWRITES = "ALTER TABLE event ALTER COLUMN detail TYPE jsonb USING (detail::text)::jsonb"
 
 
@@ -58,6 +58,7 @@ def migration(asked: Asked) -> Verdict:
                 here.database,
                 proposed=going.progress.proposed,
                 troubles=going.progress.troubles,
+                server_log=here.server_log,
             )
     verdict.check("migrated", wrong or f"migrated within {seconds} s", holds=not wrong)
     longest = round(watch.longest_seconds, 2)
@@ -77,8 +78,9 @@ def migration(asked: Asked) -> Verdict:
 
 
 def _rewrite(database: str) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
+    with psycopg.connect(database) as connection:
         connection.execute(_REWRITES)
+        connection.execute("SELECT pg_sleep(%s)", [2 * LOCK_SECONDS_MAX])
 
 
 def beside(asked: Asked) -> Verdict:
@@ -112,6 +114,7 @@ def beside(asked: Asked) -> Verdict:
             here.database,
             proposed=going.progress.proposed,
             troubles=going.progress.troubles,
+            server_log=here.server_log,
         )
     stumbled = sum(said.count(each) for each in _OF_THE_SCHEMA)
     verdict.check("migrated", wrong or "the newer schema is there", holds=not wrong)

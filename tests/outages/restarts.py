@@ -68,6 +68,7 @@ def restarts(asked: Asked) -> Verdict:
             here.database,
             proposed=going.progress.proposed,
             troubles=going.progress.troubles,
+            server_log=here.server_log,
         )
     programs = len(here.programs)
     verdict.check(
