@@ -92,14 +92,16 @@ class _HouseOnIt(House):
 
 
 def database_full(asked: Asked) -> Verdict:
-    """Nothing more can be stored; and once more, while PostgreSQL wants room for its log: it panics."""
+    """Nothing more can be stored; and once more while answers are on the way and PostgreSQL wants
+    room for its log, of which it may panic: then it is started again, as an operator would.
+    """
     broken = "lease-requeue" if asked.broken == "requeue" else ""
     with _HouseOnIt(broken) as here, Going(here, asked) as going:
         going.until_more(BEFORE)
         _be_full(here.server, FULL_SECONDS)
         full_back_seconds = going.until_more(AFTER)
         _hold_some(here)
-        _be_full(here.server, DOWN_SECONDS, panics=True)
+        _be_full(here.server, DOWN_SECONDS, wants_log=True)
         here.provider.release()
         started_again = not here.server.alive()
         here.server.ensure("aftersend")
@@ -116,7 +118,7 @@ def database_full(asked: Asked) -> Verdict:
         )
     refused, panics = said.count("No space left on device"), said.count("PANIC:")
     verdict.check(
-        "full", f"the server met the full disk {refused} times", holds=refused > 0 and panics > 0
+        "full", f"the server met the full disk {refused} times, {panics} panics", holds=refused > 0
     )
     unknown = verdict.figures["unknown_meanwhile"]
     verdict.check("found", f"{unknown} lost answers were found out", holds=unknown > 0)
@@ -124,7 +126,7 @@ def database_full(asked: Asked) -> Verdict:
         "by_itself",
         f"{len(alive)} of {len(here.programs)} programs ran on;"
         f" {AFTER} refunds succeeded {full_back_seconds} s after there was space, and"
-        f" {back_seconds} s after the server was started again",
+        f" {back_seconds} s after there was space again",
         holds=len(alive) == len(here.programs)
         and max(full_back_seconds, back_seconds) <= BACK_SECONDS_MAX,
     )
@@ -149,12 +151,12 @@ def _hold_some(here: House) -> None:
         )
 
 
-def _be_full(server: _Server, seconds: float, *, panics: bool = False) -> None:
+def _be_full(server: _Server, seconds: float, *, wants_log: bool = False) -> None:
     began = time.monotonic()
     while time.monotonic() < began + seconds:
         server.disk.fill()
         with suppress(psycopg.Error):
-            if panics:
+            if wants_log:
                 _ask_for_more_log(server)
         time.sleep(AGAIN_SECONDS)
     server.disk.free()
