@@ -25,7 +25,7 @@ BROKERS = ("valkey", "rabbitmq")
 FOUND_AS = {
     "lease-requeue": "duplicates",
     "new-key": "duplicates",
-    "refused-on-500": "false_ends",
+    "refused-on-500": "called_failed",
     "release-on-timeout": "money",
     "double": "duplicates",
     "lost": "lost",

@@ -60,6 +60,10 @@ def _own_shortfalls(outcome: Outcome) -> list[str]:
             progress.killed_while_sending >= int(SENDING_SHARE * progress.kills)
         ),
         f"once only {least} were in flight": least >= IN_FLIGHT_MIN,
+        # Here the provider keeps its word: whatever failed had not been made.
+        f"{outcome.counts['called_failed']} were called failed when they had been made": (
+            outcome.counts["called_failed"] == 0
+        ),
         f"the ledger has {outcome.counts['operations']} of {progress.operations}": (
             outcome.counts["operations"] == progress.operations
         ),
@@ -93,7 +97,7 @@ def _line(asked: Asked, outcome: Outcome, troubles: list[str]) -> dict[str, Any]
         "paid_again": found.paid_again,
         "networks": outcome.networks,
         "broker": asked.broker,
-        **{name: counts[name] for name in (*FAULTS, "unresolved")},
+        **{name: counts[name] for name in (*FAULTS, "called_failed", "unresolved")},
         "found": counts["found"],
         "cases": found.cases,
         "troubles": troubles,

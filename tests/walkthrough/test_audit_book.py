@@ -125,7 +125,7 @@ def test_an_end_without_money_is_false_where_the_book_has_the_refund(
 
 
 @pytest.mark.parametrize(("said", "count"), [("after it", 1), ("before it", 0)])
-def test_who_was_called_failed_while_the_book_had_the_refund_had_a_false_end(
+def test_who_was_called_failed_while_the_book_had_the_refund_is_counted(
     provider: SandboxProcess,
     sent: Operation,
     database: str,
@@ -141,7 +141,7 @@ def test_who_was_called_failed_while_the_book_had_the_refund_had_a_false_end(
         " '{}', %s)",
         [sent.pk, at],
     )
-    assert counted(provider, database)["false_ends"] == count
+    assert counted(provider, database)["called_failed"] == count
 
 
 def test_a_success_is_false_without_a_refund_of_that_amount(
