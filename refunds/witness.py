@@ -85,22 +85,15 @@ def _read(path: Path) -> dict[str, Any] | None:
     """
     try:
         text = path.read_bytes()
-        # A second look: the first may have met the record while it was written.
-        record: dict[str, Any] = json.loads(text if _is_whole(text) else path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError:
         if not text:
             return None
-        raise
+        try:
+            record: dict[str, Any] = json.loads(text)
+        except ValueError:  # perhaps met while it was written
+            record = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
     return record
-
-
-def _is_whole(text: bytes) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
 
 
 def forget() -> None:

@@ -18,7 +18,7 @@ import psycopg
 
 from tests.outages.asked import Asked
 from tests.outages.house import Going, House
-from tests.outages.judged import Verdict, judge
+from tests.outages.judged import Verdict
 
 POOL, FEW = 2, 3
 NONE_SECONDS, FEW_SECONDS = 25.0, 15.0
@@ -126,13 +126,7 @@ def few(asked: Asked) -> Verdict:
         back_seconds = going.until_more(AFTER)
         going.rest()
         alive = [name for name, each in here.programs.items() if each.runs()]
-        verdict = judge(
-            str(here.provider.book_file),
-            here.database,
-            proposed=going.progress.proposed,
-            troubles=going.progress.troubles,
-            server_log=here.server_log,
-        )
+        verdict = going.judged()
     answers = dict(sorted(callers.answers.items()))
     verdict.check(
         "none_left",

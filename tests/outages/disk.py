@@ -18,7 +18,7 @@ import psycopg
 from config.embedded import Postgres, places
 from tests.outages.asked import Asked
 from tests.outages.house import Going, House
-from tests.outages.judged import Verdict, judge
+from tests.outages.judged import Verdict
 from tests.walkthrough.programs import wait_until
 
 DATABASE_MEGABYTES, LOGS_MEGABYTES = 320, 4
@@ -109,13 +109,7 @@ def database_full(asked: Asked) -> Verdict:
         going.rest()
         said = here.server.log.read_text(errors="replace")
         alive = [name for name, each in here.programs.items() if each.runs()]
-        verdict = judge(
-            str(here.provider.book_file),
-            here.database,
-            proposed=going.progress.proposed,
-            troubles=going.progress.troubles,
-            server_log=here.server_log,
-        )
+        verdict = going.judged()
     refused, panics = said.count("No space left on device"), said.count("PANIC:")
     verdict.check(
         "full", f"the server met the full disk {refused} times, {panics} panics", holds=refused > 0
@@ -202,13 +196,7 @@ def logs_full(asked: Asked) -> Verdict:
         going.rest()
         later = sum(log.stat().st_size - size for log, size in sizes.items()) - grown
         alive = [name for name, each in here.programs.items() if each.runs()]
-        verdict = judge(
-            str(here.provider.book_file),
-            here.database,
-            proposed=going.progress.proposed,
-            troubles=going.progress.troubles,
-            server_log=here.server_log,
-        )
+        verdict = going.judged()
     verdict.check(
         "full",
         f"the logs grew by {grown} bytes meanwhile, and by {later} afterwards",

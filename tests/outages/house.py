@@ -12,6 +12,7 @@ from typing import Any, Self
 from tests.bad_agent.__main__ import POLICY_CHANGES
 from tests.due_at_once import crowd
 from tests.outages.asked import Asked
+from tests.outages.judged import Verdict, judge
 from tests.storm.drawn import Wish
 from tests.storm.progress import Progress
 from tests.storm.reader import IN_FLIGHT, Reader
@@ -74,7 +75,7 @@ class Going:
     `lost_share`: of so many requests the provider's answer gets lost once it has paid.
     """
 
-    def __init__(self, here: Installation, asked: Asked, *, lost_share: float = 0) -> None:
+    def __init__(self, here: House, asked: Asked, *, lost_share: float = 0) -> None:
         self.here = here
         self.progress = Progress(WISHES, kills=0, faults_share=1)
         self.reader = Reader(here.database)
@@ -118,6 +119,16 @@ class Going:
         self.here.provider.clear_faults()
         at_rest = partial(self.reader.count, IN_FLIGHT)
         return self.until(lambda: at_rest() == 0, self._rest_seconds_max, "the rest")
+
+    def judged(self) -> Verdict:
+        """What both sides show; call it at rest."""
+        return judge(
+            str(self.here.provider.book_file),
+            self.here.database,
+            proposed=self.progress.proposed,
+            troubles=self.progress.troubles,
+            server_log=self.here.server_log,
+        )
 
     def until(self, holds: Callable[[], bool], seconds_max: float, what: str) -> float:
         """How long it took until it held. What does not come is a trouble, and the run goes on."""

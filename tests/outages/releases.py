@@ -9,7 +9,7 @@ import psycopg
 
 from tests.outages.asked import Asked
 from tests.outages.house import Going
-from tests.outages.judged import Verdict, judge
+from tests.outages.judged import Verdict
 from tests.outages.older import (
     RELEASE,
     RELEASE_NOT_EXPANDED,
@@ -55,13 +55,7 @@ def migration(asked: Asked) -> Verdict:
             going.rest()
             # A program waits 2 s and no longer: whoever would have had to was ended with an error.
             gave_up = here.server_log.count("due to lock timeout")
-            verdict = judge(
-                str(here.provider.book_file),
-                here.database,
-                proposed=going.progress.proposed,
-                troubles=going.progress.troubles,
-                server_log=here.server_log,
-            )
+            verdict = going.judged()
     verdict.check("migrated", wrong or f"migrated within {seconds} s", holds=not wrong)
     longest = round(watch.longest_seconds, 2)
     verdict.check(
@@ -112,13 +106,7 @@ def beside(asked: Asked) -> Verdict:
         going.rest()
         counted = sent()
         said = "".join(each.log.read_text(errors="replace") for each in older.values())
-        verdict = judge(
-            str(here.provider.book_file),
-            here.database,
-            proposed=going.progress.proposed,
-            troubles=going.progress.troubles,
-            server_log=here.server_log,
-        )
+        verdict = going.judged()
     stumbled = sum(said.count(each) for each in _OF_THE_SCHEMA)
     verdict.check("migrated", wrong or "the newer schema is there", holds=not wrong)
     verdict.check(

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.outages.asked import Asked
 from tests.outages.house import Going, House
-from tests.outages.judged import Verdict, judge
+from tests.outages.judged import Verdict
 from tests.walkthrough.programs import Program, wait_until
 
 EVERY_SECONDS, SECONDS = 4.0, 50.0
@@ -63,13 +63,7 @@ def restarts(asked: Asked) -> Verdict:
         meanwhile = going.succeeded - before
         going.until_more(AFTER)
         going.rest()
-        verdict = judge(
-            str(here.provider.book_file),
-            here.database,
-            proposed=going.progress.proposed,
-            troubles=going.progress.troubles,
-            server_log=here.server_log,
-        )
+        verdict = going.judged()
     programs = len(here.programs)
     verdict.check(
         "restarted",
