@@ -10,7 +10,7 @@ it succeeded, or was ruled to have happened otherwise, and the provider shows
     nothing, completely and late enough          -> case `contradiction`: what is booked vanished
 it came back, and the provider says so           -> rest
 a list of the account showed it, and no lookup has read it since,
-    completely, and it is not there              -> case `contradiction`, where we said no
+    completely, and it is not there              -> case `contradiction`, where its money moved
     not at all                                   -> look again; nothing is concluded from it
 """
 

@@ -86,7 +86,7 @@ def _about_operation(
         made_good_by=", ".join(each.business_key for each in made_good_by(operation)),
     )
     basis = telling.facts if telling else {}
-    others = [each.pk for each in evidence if each.kind in ("answer", "notice")]
+    others = [each.pk for each in evidence if each.kind in ("answer", "notice", "listing")]
     shown = {
         "operation": [str(operation.pk), operation.version, operation.state],
         "reasons": list(case.reasons),
@@ -127,6 +127,7 @@ def _seen(
     for each in evidence:
         if each.kind == "answer" and each.facts.get("ref") and each.facts["ref"] not in by_lookup:
             shown.append({**each.facts, "ours": True, "by_lookup": False})
+    shown += _only_listed(evidence, {each["ref"] for each in shown})
     anothers = set(
         ProviderRefund.objects.filter(
             provider_account=operation.provider_account, ref__in=[each["ref"] for each in shown]
@@ -146,8 +147,20 @@ def _seen(
             paid=each.get("provider_status") in words.succeeded,
             anothers=each["ref"] in anothers,
             by_lookup=each.get("by_lookup", True),
+            negative=each.get("provider_status") in words.failed,
+            only_listed=each.get("only_listed", False),
         )
         for each in shown
+    ]
+
+
+def _only_listed(evidence: list[Evidence], elsewhere: set[str]) -> list[dict[str, Any]]:
+    """What lists and reports of the account showed of it, and nothing else does: as last shown."""
+    newest = {each.facts["ref"]: each.facts for each in evidence if each.kind == "listing"}
+    return [
+        {**facts, "ours": True, "by_lookup": False, "only_listed": True}
+        for ref, facts in newest.items()
+        if ref not in elsewhere
     ]
 
 

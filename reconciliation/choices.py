@@ -59,6 +59,8 @@ _OTHERWISE: Final = {
 _ENDS_THE_DOUBT: Final = frozenset(
     {"unresolved", "overdue_pending", "contradiction", "mismatch", "poison"}
 )
+# Something says that money moved, whatever our record says.
+MAY_BE_PAID: Final = frozenset({"contradiction", "mismatch", "duplicate"})
 # The reasons that a choice answers; what is left keeps the case open.
 _ANSWERS: Final = {
     **dict.fromkeys(EVENTS, _ENDS_THE_DOUBT | {"remedy"}),
@@ -96,10 +98,11 @@ REASON_LENGTH_MIN: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A refund that our own lookup, or a stored answer of the provider, shows on the payment.
+    """A refund that our own lookup, or a stored answer or list of the provider, shows on the payment.
 
-    `ours`: known by our marker or its reference. `paid`: its status says that money moved.
-    `by_lookup`: a lookup shows it; what an answer alone says can only stand against an absence.
+    `ours`: known by our marker or its reference. `paid`: its status says that money moved;
+    `negative`: that none did, for good. `by_lookup`: a lookup shows it; what an answer alone says
+    can only stand against an absence, and so can what is `only_listed` where no lookup can be had.
     """
 
     ref: str
@@ -111,6 +114,8 @@ class Seen:
     paid: bool
     anothers: bool
     by_lookup: bool = True
+    negative: bool = False
+    only_listed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

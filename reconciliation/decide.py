@@ -4,9 +4,11 @@ The table of cases, first fit wins. What follows once an operation has ended sta
 `reconciliation.afterwards` and comes first.
 
   our own answer or a lookup shows our refund,
+      where we said no, and not as finally
+      negative                             -> contradicted: whatever else is odd is seen from there
       more than once                       -> booked once and more, case `duplicate`
       differing in a field                 -> case `mismatch`
-      matching, succeeded                  -> found_succeeded   (contradicted where we said no)
+      matching, succeeded                  -> found_succeeded
       matching, still working              -> found_pending     (where it is pending: look again,
                                               a case `overdue_pending` after a day)
       matching, finally negative           -> found_failed, if every other attempt is explained:
@@ -57,6 +59,7 @@ from refunds.domain.outcome import RefundRecord
 from refunds.providers.base import StatusWords
 
 __all__ = [
+    "SAID_NO",
     "AttemptView",
     "Decision",
     "LookUpAgain",
@@ -71,7 +74,8 @@ __all__ = [
 ]
 
 _DAY = timedelta(days=1)
-_SAID_NO = frozenset(
+# No money moved by it, says its state.
+SAID_NO = frozenset(
     {
         states.FAILED,
         states.RETURNED,
@@ -107,6 +111,10 @@ def decide(
         late = vanished(view, finding, looked_at, contract, limits, now)
     if late is not None:
         return late
+    if finding is not None and view.state in SAID_NO and _may_have_moved(finding, words):
+        # As it is, an answer of people could lead to a send.
+        clear = finding.verdict is Verdict.MATCH and _is_known(finding, words)
+        return Settle("contradicted", finding.because, finding.record if clear else None)
     if finding is not None and finding.verdict is Verdict.DUPLICATE:
         return _paid_twice(view, finding, words)
     if finding is not None and finding.verdict is Verdict.DIFFERS:
@@ -151,11 +159,8 @@ def _matched(
             if view.booked_ref == record.ref:
                 return Rest()
             return OpenCase("contradiction", f"Booked as {view.booked_ref}. {because}")
-        event = "contradicted" if view.state in _SAID_NO else "found_succeeded"
-        return Settle(event, because, record)
+        return Settle("found_succeeded", because, record)
     if status in words.pending:
-        if view.state in _SAID_NO:
-            return Settle("contradicted", because, record)
         if view.state == states.PENDING:
             return _wait(view, finding, contract, limits, now, None, ())
         if view.state in states.UNCERTAIN:
@@ -199,6 +204,19 @@ def _explained_by(
     if shows_all_there_is(view, finding, looked_at, contract, accepted, limits):
         return as_accepted(contract, accepted, "absence")[1]
     return None
+
+
+def _may_have_moved(finding: Finding, words: StatusWords) -> bool:
+    """Whether a refund of ours is shown, and not all that are shown are finally negative."""
+    ours = [each.record for each in finding.candidates if each.ours]
+    if finding.record is not None:
+        ours.append(finding.record)
+    return any(each.provider_status not in words.failed for each in ours)
+
+
+def _is_known(finding: Finding, words: StatusWords) -> bool:
+    record = finding.record
+    return record is not None and record.provider_status in words.succeeded | words.pending
 
 
 def _kept(view: View, kind: str) -> bool:

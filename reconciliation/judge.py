@@ -16,6 +16,7 @@ from reconciliation.choices import (
     EVENTS,
     EXPLAINED,
     HAPPENED,
+    MAY_BE_PAID,
     NOT_HAPPENED,
     RECOVERED,
     REMEDIES,
@@ -80,6 +81,11 @@ def _missing(question: Question, choice: str, refs: tuple[Seen, ...]) -> Iterato
         yield f"money that is still owed: {question.made_good_by} has paid for it already"
     elif choice == NOT_HAPPENED:
         yield from _absence_lacks(question)
+    elif choice == EXPLAINED and _would_be_sent(question) and not question.statements:
+        yield (
+            "a statement of the provider that none of it was paid: once this is answered the"
+            " refund can go out; withdrawing it needs none"
+        )
     elif choice in EVENTS and question.looks:
         yield from _record_lacks(question, choice, refs)
     elif choice == ATTACH and not question.attachable:
@@ -91,8 +97,16 @@ def _missing(question: Question, choice: str, refs: tuple[Seen, ...]) -> Iterato
         )
 
 
+def _would_be_sent(question: Question) -> bool:
+    """Whether nothing but this case keeps a refund back that may be paid already."""
+    waits = question.state in (states.AUTHORIZED, states.AWAITING_APPROVAL)
+    return waits and not MAY_BE_PAID.isdisjoint(question.reasons)
+
+
 def _absence_lacks(question: Question) -> Iterator[str]:
-    shown = next((each for each in question.seen if each.ours), None)
+    shown = next((each for each in question.seen if each.ours and not each.only_listed), None)
+    if shown is None and not question.looks:
+        shown = next((each for each in question.seen if each.ours and not each.negative), None)
     if shown is not None:
         yield f"nothing can prove it: {shown.ref} is this refund, {shown.provider_status}"
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -21,22 +20,19 @@ from reconciliation.decide import (
     Resend,
     Rest,
     Settle,
-    View,
     decide,
     next_look,
 )
-from reconciliation.inbox import told_of_money
 from reconciliation.lateness import proved_false
 from reconciliation.lookup import INCONCLUSIVE, Looked, ask, take_number
-from reconciliation.matching import Finding, Verdict
 from reconciliation.pacing import clock, jittered, must_wait
 from reconciliation.pacing import due as due
 from reconciliation.paid_twice import count_surplus, is_news, stop_account
-from reconciliation.view import from_answers, view_of
+from reconciliation.shown import shown
+from reconciliation.view import view_of
 from reconciliation.withdrawing import withdraw_false
 from refunds import doorbell
 from refunds.domain import states
-from refunds.domain.contract import ProviderContract
 from refunds.ledger import (
     RECONCILER,
     Locked,
@@ -93,7 +89,7 @@ def conclude(operation_id: UUID, looked: Looked) -> str:
         late_truth.follow_surplus(locked, looked.finding, words)
         # What shows a refund leads to no send.
         view = view_of(locked.operation, contract, to_send=looked.finding.verdict in INCONCLUSIVE)
-        finding = _finding(locked.operation, view, looked, contract)
+        finding = shown(locked.operation, view, looked, contract)
         decision = decide(
             view,
             finding,
@@ -107,26 +103,6 @@ def conclude(operation_id: UUID, looked: Looked) -> str:
         _apply(locked, decision, looked)
         withdraw_false(locked, proved_false(view, finding, contract, accepted, settings.LIMITS))
         return type(decision).__name__
-
-
-def _finding(
-    operation: Operation, view: View, looked: Looked, contract: ProviderContract
-) -> Finding:
-    """What the lookup found, or what our own answers show where it could not.
-
-    Not once a list has shown something newer than they are, and not once its money has moved: then
-    what the provider shows today is the question.
-    """
-    moved = view.state in (states.SUCCEEDED, states.MISMATCHED)
-    if looked.finding.verdict not in INCONCLUSIVE or view.sighted or moved:
-        return looked.finding
-    told = told_of_money(operation) if looked.finding.verdict is Verdict.ABSENT else ""
-    if told:
-        # A list that does not show what the provider itself signed proves no absence.
-        because = f"The list shows none of ours, and a verified notice tells of {told}."
-        return replace(looked.finding, verdict=Verdict.CANNOT_TELL, because=because)
-    told_us = from_answers(operation, contract, complete=looked.finding.complete)
-    return told_us or looked.finding
 
 
 def _apply(locked: Locked, decision: Decision, looked: Looked) -> None:
@@ -188,9 +164,9 @@ def _settle(locked: Locked, decision: Settle, looked: Looked) -> None:
         if event == "ruling_contradicted" and record is not None:
             late_truth.take_out_ruled(locked, record)
         hold_again(locked, by=RECONCILER)
-        sets["due_at"] = database_now() + timedelta(
-            seconds=settings.LIMITS.lookup_with_case_seconds
-        )
+        # What is not clear yet is looked at once more, and at once.
+        slow = settings.LIMITS.lookup_with_case_seconds if record is not None else 0
+        sets["due_at"] = database_now() + timedelta(seconds=slow)
     detail: dict[str, object] = {
         "because": decision.because,
         "ref": record.ref if record else None,

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Literal, NamedTuple
 
 from reconciliation.decide import AttemptView, View
 from reconciliation.lookup import INCONCLUSIVE
-from reconciliation.matching import Finding, Verdict, match
+from reconciliation.matching import Verdict
 from reconciliation.models import Case
-from refunds.dispatch import expected_of
 from refunds.domain.contract import ProviderContract
-from refunds.domain.outcome import RefundRecord
 from refunds.models import Attempt, Event, Evidence, Operation, ProviderRefund, Quarantine
-from refunds.providers.base import instant
 from refunds.why import order_explained, sendable_until
 
 _AT_THE_DOOR = (401, 403, 429)
@@ -132,41 +128,3 @@ def _kept_answers(
         elif again and status in _AT_THE_DOOR:
             kept[no] = "turned_away"
     return kept
-
-
-def from_answers(
-    operation: Operation, contract: ProviderContract, *, complete: bool
-) -> Finding | None:
-    """What our own stored answers show: they decide where no lookup can (and beside one).
-
-    `complete`: whether the lookup beside them read everything that the provider shows. A provider
-    that gives our marker back and showed none answered about somebody else's refund: that differs.
-    """
-    answers = Evidence.objects.filter(operation=operation, kind="answer").exclude(facts__ref=None)
-    unmarked = "" if contract.markers_returned else None
-    records = {each.facts["ref"]: _record_of(each.facts, unmarked) for each in answers}
-    if not records:
-        return None
-    first = Attempt.objects.filter(operation=operation).order_by("no").first()
-    finding = match(
-        records.values(),
-        expected_of(operation),
-        complete=True,
-        why_incomplete="",
-        known_refs=frozenset(records),
-        first_recorded_at=first.recorded_at if first else operation.created_at,
-    )
-    return None if finding.verdict is Verdict.ABSENT else replace(finding, complete=complete)
-
-
-def _record_of(facts: dict[str, object], unmarked: str | None) -> RefundRecord:
-    amount = facts["amount_minor"]
-    return RefundRecord(
-        ref=str(facts["ref"]),
-        payment_ref=str(facts["payment_ref"]),
-        amount_minor=amount if isinstance(amount, int) else None,
-        currency=str(facts["currency"]) if facts["currency"] else None,
-        provider_status=str(facts["provider_status"]),
-        marker=str(facts["marker"]) if facts["marker"] else unmarked,
-        created_at=instant(facts.get("created_at")),
-    )

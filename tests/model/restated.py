@@ -56,7 +56,8 @@ class Situation(NamedTuple):
 
     state: str
     tries: tuple[Try, ...]
-    # nothing, unreadable, absent, gone, differs, two_paid, two_unclear, or what a match means
+    # nothing, unreadable, absent, gone, differs (and came to nothing), two_paid, two_unclear, or what
+    # a match means
     shown: str
     whole_list: bool
     looked: int
@@ -86,13 +87,21 @@ class Verdict(NamedTuple):
 LOOK, REST = Verdict("look"), Verdict("rest")
 
 
+# Somebody was paid, or may be, by what is shown as ours.
+NOT_FINALLY_NO = ("two_paid", "two_unclear", "differs", "paid", "working", "odd")
+
+
 def expected(s: Situation) -> Verdict:
+    if s.state in MONEY_DID_NOT_MOVE and s.shown in NOT_FINALLY_NO:
+        return Verdict("settle", "contradicted")
     if s.shown in ("two_paid", "two_unclear"):
         if s.state == "mismatched" and not s.booked_is_it:  # neither is what people said
             return Verdict("settle", "ruling_contradicted")
         books_one = s.shown == "two_paid" and s.state in UNCERTAIN
         return Verdict("settle", "found_succeeded") if books_one else Verdict("case", "duplicate")
-    if s.shown == "differs":
+    if s.shown == "differs_negative" and s.state in ("succeeded", "mismatched") and s.booked_is_it:
+        return Verdict("settle", "taken_back")
+    if s.shown in ("differs", "differs_negative"):
         return Verdict("case", "mismatch")
     if s.shown in ("paid", "working", "negative", "odd"):
         return _ours_is_shown(s)
@@ -104,8 +113,6 @@ def _ours_is_shown(s: Situation) -> Verdict:
         return Verdict("case", "mismatch")
     if s.shown == "negative":
         return _no_for_good(s)
-    if s.state in MONEY_DID_NOT_MOVE:
-        return Verdict("settle", "contradicted")
     if s.shown == "paid":
         if s.state == "succeeded":
             return REST if s.booked_is_it else Verdict("case", "contradiction")

@@ -42,7 +42,8 @@ OUTCOMES = (
     *(None, "settled"),
 )
 SHOWN = (
-    *("nothing", "unreadable", "absent", "gone", "differs", "two_paid", "two_unclear"),
+    *("nothing", "unreadable", "absent", "gone", "differs", "differs_negative"),
+    *("two_paid", "two_unclear"),
     *("paid", "working", "negative", "odd"),
 )
 _D, _V, _I, _K = 2_000, 1_000, 1_000, 600_000
@@ -228,7 +229,10 @@ def _finding(shown: str, whole: bool) -> Finding | None:
         return Finding(verdict=Said.DUPLICATE, because="", candidates=candidates)
     if shown == "gone":
         return Finding(verdict=Said.CANNOT_TELL, because="", gone="rf_1")
-    said = {"unreadable": Said.CANNOT_TELL, "absent": Said.ABSENT, "differs": Said.DIFFERS}
+    if shown in ("differs", "differs_negative"):
+        record = _record("rf_1", "succeeded" if shown == "differs" else "failed")
+        return Finding(verdict=Said.DIFFERS, because="", record=record)
+    said = {"unreadable": Said.CANNOT_TELL, "absent": Said.ABSENT}
     return Finding(verdict=said[shown], because="", complete=shown == "absent")
 
 

@@ -274,11 +274,11 @@ def test_of_several_that_all_came_back_none_stands() -> None:
         (states.SUCCEEDED, None, both),
         (states.MISMATCHED, "rf_1", both),
         (states.SUCCEEDED, "rf_1", one_paid),
-        (states.RETURNED, None, one_paid),
     ):
         asked = decided(view(state, booked_ref=booked), finding)
         assert isinstance(asked, OpenCase)
         assert asked.reason == "duplicate"
+    assert decided(view(states.RETURNED), one_paid) == Settle("contradicted", one_paid.because)
 
 
 def test_what_a_list_showed_is_looked_at_again_where_nothing_could_be_asked() -> None:

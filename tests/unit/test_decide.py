@@ -128,8 +128,32 @@ def test_a_status_nobody_told_us_about_is_for_a_person() -> None:
 
 @pytest.mark.parametrize("state", states.STATES)
 def test_a_difference_is_always_for_a_person(state: str) -> None:
-    finding = Finding(verdict=Verdict.DIFFERS, because="its amount differs", record=RECORD)
-    assert decided(view(state), finding) == OpenCase("mismatch", "its amount differs")
+    came_to_nothing = replace(RECORD, provider_status="failed")
+    for record in (came_to_nothing,) if state in SAID_NO else (RECORD, came_to_nothing):
+        finding = Finding(verdict=Verdict.DIFFERS, because="its amount differs", record=record)
+        assert decided(view(state), finding) == OpenCase("mismatch", "its amount differs")
+
+
+def _differs(status: str) -> Finding:
+    record = replace(RECORD, provider_status=status)
+    return Finding(verdict=Verdict.DIFFERS, because="more than one", record=record)
+
+
+@pytest.mark.parametrize("state", sorted(SAID_NO))
+def test_where_no_money_moved_by_our_record_whatever_says_that_some_did_makes_it_unknown(
+    state: str,
+) -> None:
+    """Otherwise what people say of it could let it go out (money rules 2 and 7)."""
+    for finding in (_differs("succeeded"), _differs("reversed"), _differs("pending")):
+        assert decided(view(state), finding) == Settle("contradicted", "more than one")
+    for statuses in (("succeeded", "succeeded"), ("failed", "pending"), ("odd", "failed")):
+        assert decided(view(state), twice(*statuses)) == Settle("contradicted", "more than one")
+    odd = decided(view(state), shown("reversed"))
+    assert odd == Settle("contradicted", "it matches")
+    assert decided(view(state), twice("failed", "failed")) in (
+        OpenCase("duplicate", "more than one"),
+        Rest(),
+    )
 
 
 def twice(*statuses: str, field: str = "match") -> Finding:
@@ -171,7 +195,7 @@ def test_paid_again_after_it_was_booked_counts_the_other() -> None:
         (states.UNKNOWN, twice("succeeded", "pending")),
         (states.UNKNOWN, twice("succeeded", "failed")),
         (states.UNKNOWN, twice("succeeded", "succeeded", field="differs")),
-        (states.FAILED, twice("succeeded", "succeeded")),
+        (states.FAILED, twice("failed", "failed")),
     ],
 )
 def test_two_refunds_that_are_not_both_clearly_paid_are_for_a_person(

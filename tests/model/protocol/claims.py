@@ -57,7 +57,7 @@ class Claims(Part):
         claimable = s.state == "authorized" or (
             "claim.conditional" in off and s.state == "submitting" and len(s.attempts) == 1
         )
-        if not claimable or len(s.attempts) >= w.attempts or s.case:
+        if not claimable or len(s.attempts) >= w.attempts or s.case or s.lost:
             return
         refused = any(each.outcome == "refused" for each in s.attempts)
         if refused and "refusal.outranks" not in off:

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.model.protocol.sending import Sending
-from tests.model.protocol.values import ENDED, HOLDING, NOT_EXECUTED, SAYS_NO, Look, Moves, State
+from tests.model.protocol.values import (
+    ENDED,
+    HOLDING,
+    NOT_EXECUTED,
+    SAYS_NO,
+    SENT,
+    Look,
+    Moves,
+    State,
+)
 
 
 @dataclass(frozen=True)
@@ -30,9 +39,40 @@ class Finding(Sending):
                     looks = (*s.looks[:at], look._replace(shown=shown), *s.looks[at + 1 :])
                     yield f"a lookup is shown {shown}", s._replace(looks=looks)
             else:
-                yield from self._decides(s, at, look)
+                for event, after in self._decides(s, at, look):
+                    seen = after.lost and look.late
+                    yield event, self._all_seen(after) if seen else after
         if not w.lookup and s.state == "unknown":
             yield from self._without_a_lookup(s)
+        if "loses" in w.faults:
+            yield from self._loses(s)
+
+    def _loses(self, s: State) -> Moves:
+        """The newest rows are gone, once, and with them that it was sent; then all is looked at."""
+        if s.attempts and not s.lost and len(s.attempts) == 1 and s.state in SENT:
+            yield (
+                "the newest rows are lost",
+                s._replace(state="authorized", held=0, lease=0, first=-1, lost=True, case=False),
+            )
+        if s.lost and not self.world.lookup and self._late(s):
+            yield from self._reported(s)
+
+    def _reported(self, s: State) -> Moves:
+        """People bring the provider's own report, where nothing can be asked."""
+        if s.paid and s.state in SAYS_NO:
+            if "reported.moves" in self.world.off:
+                yield "a case is opened", s._replace(lost=False, case=True)
+            else:
+                yield "contradicted", self._contradicted(s)._replace(lost=False)
+        else:
+            yield "a report shows all there is", self._all_seen(s)
+
+    def _all_seen(self, s: State) -> State:
+        """What the lost rows permitted has landed or never will."""
+        if s.paid:
+            return s._replace(lost=False)
+        attempts = tuple(each._replace(outcome="not_sent") for each in s.attempts)
+        return s._replace(lost=False, attempts=attempts)
 
     def _begun(self, s: State) -> Look:
         return Look(self._late(s))
@@ -83,7 +123,10 @@ class Finding(Sending):
             case "failed":
                 yield from self._found_failed(s, look)
             case "otherwise":
-                yield "a case is opened", s._replace(case=True)
+                if s.state in SAYS_NO and "otherwise.moves" not in self.world.off:
+                    yield "contradicted", self._contradicted(s)
+                else:
+                    yield "a case is opened", s._replace(case=True)
             case _:
                 yield from self._absent(s, look)
 
@@ -160,7 +203,11 @@ class Finding(Sending):
         yield "a case is opened", s._replace(case=True)
 
     def _people(self, s: State) -> Moves:
-        if "people" not in self.world.faults or not s.case or s.state not in ("unknown", "pending"):
+        if "people" not in self.world.faults or not s.case:
+            return
+        if s.state not in HOLDING:
+            yield "it is explained", s._replace(case=False)
+        if s.state not in ("unknown", "pending"):
             return
         if s.paid and s.book in ("succeeded", "pending") and s.paid_age >= self.world.lag:
             yield "ruled_happened", self._end(s, "succeeded")._replace(ruled=True)

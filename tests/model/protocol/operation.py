@@ -30,7 +30,7 @@ class Operation(Finding):
             yield State("authorized", approval="fresh")
 
     def rests(self, s: State) -> bool:
-        return s.state in ENDED or s.case
+        return (s.state in ENDED or s.case) and not s.lost
 
     def fault(self, s: State) -> str:
         why = s.why or self._fault(s)
@@ -40,7 +40,9 @@ class Operation(Finding):
         moved = s.paid and s.book != "failed"
         if s.paid > 1:
             return "paid twice"
-        if s.promise != "broken" and moved and s.state in SAYS_NO:
+        # Of what lost rows permitted nobody can say more before all of it was looked at.
+        excused = s.promise == "broken" or s.lost
+        if moved and not excused and s.state in SAYS_NO:
             return f"{s.state} although the money moved"
         if s.state == "succeeded" and not s.paid and not s.ruled:
             return "succeeded although nothing was paid"

@@ -60,6 +60,9 @@ WORLDS: dict[str, World] = {
     "a stranger refunds as much": _with(_NO_KEYS, "stranger", attempts=1),
     "a bound that does not hold": _with(_NO_KEYS, "broken", "people", attempts=1),
     "a key counted from its first sight": _with(_WINDOW, "turns_away", touches=True),
+    "the newest rows are lost": _with(_NO_KEYS, "loses", "people"),
+    "the newest rows are lost, paid otherwise": _with(_NO_KEYS, "loses", "otherwise", "people"),
+    "the newest rows are lost, no lookup": _with(_NO_KEYS, "loses", "people", lookup=False),
     "two lookups at once": replace(_NO_KEYS, lookups=2, attempts=1),
 }
 
@@ -117,6 +120,18 @@ _REMOVED: tuple[tuple[str, str, World, str], ...] = (
     ("take-back.before", "paid twice", _with(_NO_KEYS, "takes_back"), "paid twice"),
     ("explained.kept", "false end", _WINDOW, "failed"),
     ("explained.kept", "false end, keys for ever", _FOREVER, "failed"),
+    (
+        "otherwise.moves",
+        "paid twice",
+        _with(_NO_KEYS, "loses", "otherwise", "people"),
+        "paid twice",
+    ),
+    (
+        "reported.moves",
+        "paid twice",
+        _with(_NO_KEYS, "loses", "people", lookup=False),
+        "paid twice",
+    ),
     ("no hop resends", "paid twice", _with(_NO_KEYS, "resends"), "paid twice"),
 )
 

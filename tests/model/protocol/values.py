@@ -19,6 +19,8 @@ ENDED = frozenset(
         *("denied", "rejected", "withdrawn", "expired"),
     }
 )
+# It may have been sent, and a row says so.
+SENT = HOLDING | {"succeeded"}
 # Where the sender of an attempt is.
 READY, CHECKED, WAITS, HOLDS_ANSWER, GONE = "ready", "checked", "waits", "holds", "gone"
 NOT_EXECUTED = frozenset({"not_sent", "turned_away"})
@@ -86,6 +88,7 @@ class State(NamedTuple):
     taken_back: bool = False  # the approver was told so
     promise: str = "kept"
     stranger: bool = False  # somebody else refunded as much
+    lost: bool = False  # rows that permitted a send are gone, and not all of it was looked at
     why: str = ""
 
 
