@@ -33,7 +33,8 @@ class View:
     `sendable_until`: until when everything holds that a send needs besides the order's version;
     None where it does not hold now. `explained`: whether the order moved only as its approvals
     forgive. `adopted`: another system sent it, and no attempt of ours says when. `quarantined`:
-    the database may have lost its tail, and attempts with it. `rested_on`: ids of the accepted facts
+    the database may have lost its tail, and attempts with it; `resumed_at`: when the last such time
+    ended. `rested_on`: ids of the accepted facts
     that its events name. `by_ruling`: its end rests on people's word alone. `sighted`: a list of the
     account showed a refund of it, and no lookup has read one since. `answered`: people closed a case
     of contradiction that was opened at this end, so that it is not asked anew.
@@ -56,6 +57,7 @@ class View:
     by_ruling: bool = False
     sighted: bool = False
     answered: bool = False
+    resumed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

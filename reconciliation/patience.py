@@ -26,7 +26,9 @@ def over_patience(
     """Why a person must look now, or None; the first of the limits wins (R23).
 
     Where the end of the quiet period is known, nobody is asked merely because it takes longer than
-    usual before a lookup that could have proved something has failed to.
+    usual before a lookup that could have proved something has failed to. A quarantine is a question
+    to people by itself: while it lasts no lookup can prove an absence, and its time does not count.
+    Asked for meanwhile, each of those refunds would be paid by hand in place of being sent again.
     """
     accepted = tuple(accepted)
     if not allowed(contract, accepted=accepted).can_settle:
@@ -35,8 +37,12 @@ def over_patience(
     age = now - since
     if age >= timedelta(seconds=limits.escalation_age_seconds):
         return "The outcome has been unknown for a day."
+    if view.quarantined and contract.lookup != "none":
+        return None
+    since = max(since, view.resumed_at or since)
+    age = now - since
     quiet = quiet_end(view, contract, accepted, limits)
-    counted_from = quiet or since + _COUNT_AFTER_UNKNOWN
+    counted_from = max(quiet, since) if quiet else since + _COUNT_AFTER_UNKNOWN
     counted = sum(1 for at in view.inconclusive_at if at > counted_from)
     patience = contract.normal_window_seconds + contract.escalation_grace_seconds
     if age >= timedelta(seconds=patience) and (quiet is None or counted):

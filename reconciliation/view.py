@@ -36,6 +36,7 @@ def view_of(operation: Operation, contract: ProviderContract, *, to_send: bool =
     cases = list(
         Case.objects.filter(operation=operation).values_list("reasons", "opened_at", "closed_at")
     )
+    quarantined, resumed_at = _quarantine()
     counted = ProviderRefund.objects.filter(operation=operation, counts=True)
     booked = counted.order_by("pk").first()
     return View(
@@ -63,7 +64,8 @@ def view_of(operation: Operation, contract: ProviderContract, *, to_send: bool =
         booked_ref=booked.ref if booked else None,
         halted=operation.halted,
         adopted=any(event == "adopted" for event, _ in events),
-        quarantined=Quarantine.objects.filter(lifted_at=None).exists(),
+        quarantined=quarantined,
+        resumed_at=resumed_at,
         explained=to_send and order_explained(operation),
         sendable_until=sendable_until(operation) if to_send else None,
         rested_on=frozenset(each for _, ids in events for each in ids or ()),
@@ -75,6 +77,12 @@ def view_of(operation: Operation, contract: ProviderContract, *, to_send: bool =
             for reasons, opened_at, closed_at in cases
         ),
     )
+
+
+def _quarantine() -> tuple[bool, datetime | None]:
+    """Whether there is one, or when the last one was lifted."""
+    last = Quarantine.objects.order_by("-pk").values_list("lifted_at", flat=True)[:1]
+    return (True, None) if None in last else (False, next(iter(last), None))
 
 
 class _Evidence(NamedTuple):

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from refunds.domain.errors import Refusal
+from refunds.ledger.clock import database_now
 from refunds.models import ProviderAccount, Quarantine, SendingStop
 
 
@@ -156,5 +157,5 @@ def lift_quarantine(*, by: str, with_: str) -> None:
                 what_to_do="Name two people: an ops lead and an admin.",
             )
         quarantine.lifted_by, quarantine.lifted_with = by, with_
-        quarantine.lifted_at = timezone.now()
+        quarantine.lifted_at = database_now()
         quarantine.save()

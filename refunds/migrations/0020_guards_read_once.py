@@ -20,6 +20,9 @@ MATERIAL = [*_first.MATERIAL, "remedy_of_id"]
 LEGAL = ", ".join(f"'{'/'.join(move)}'" for move in moves())
 
 REPLACE = f"""
+-- In the order in which every writer takes them: one that holds an operation and adds its event
+-- would wait for us, and we for it.
+LOCK TABLE operation, event IN ACCESS EXCLUSIVE MODE;
 CREATE FUNCTION aftersend_move_is_legal(event text, source text, target text, kind text)
   RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN

@@ -135,6 +135,20 @@ def test_while_the_database_may_have_lost_attempts_no_absence_is_believed(
     assert operation.state == states.UNKNOWN
 
 
+def test_a_quarantine_that_lasts_does_not_turn_what_could_be_sent_again_into_work_for_people(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    operation = sent_with(provider, cast, "drop_before_commit", "plain-nokeys")
+    sending.begin_quarantine("a restore", {})
+    time_passes(provider, 3_600)
+    looked_up(operation, 3)
+    assert not Case.objects.exists()
+    sending.lift_quarantine(by="ines", with_="adam")
+    assert looked_up(operation) == ["Settle"]
+    assert dispatch.send(str(operation.pk)) == "confirmed"
+    assert len(provider.refunds("plain-nokeys")) == 1
+
+
 @pytest.mark.parametrize("account", ["plain-unbounded", "stripe-main"])
 def test_without_a_bound_on_its_flight_no_age_of_an_absence_is_enough(
     provider: SandboxProcess, cast: Cast, account: str

@@ -71,6 +71,7 @@ class Situation(NamedTuple):
     halted: bool = False
     adopted: bool = False
     quarantine: bool = False
+    resumed: int | None = None  # a quarantine ended
     order_explained: bool = True
     booked_is_it: bool = True
 
@@ -338,8 +339,12 @@ def _a_person_must(s: Situation) -> bool:
     age = s.now - s.unknown_since
     if age >= DAY:
         return True
+    if s.quarantine and s.promise.looks:  # people are asked by it, about all of them
+        return False
+    began = s.unknown_since if s.resumed is None else max(s.resumed, s.unknown_since)
+    age = s.now - began
     end = quiet_end(s)
-    counted_from = end if end is not None else s.unknown_since + WITHOUT_QUIET
+    counted_from = began + WITHOUT_QUIET if end is None else max(end, began)
     in_vain = len([at for at in s.empty_looks if at > counted_from])
     if in_vain >= INCONCLUSIVE_MAX:
         return True

@@ -86,6 +86,7 @@ CIRCUMSTANCES: tuple[dict[str, Any], ...] = (
     {"halted": True},
     {"adopted": True},
     {"quarantine": True},
+    {"resumed": 9_000},
     {"order_explained": False},
     {"booked_is_it": False},
     {"whole_list": False},
@@ -293,6 +294,7 @@ def decided(s: Situation) -> Decision:
         halted=s.halted,
         adopted=s.adopted,
         quarantined=s.quarantine,
+        resumed_at=None if s.resumed is None else instant(s.resumed),
         explained=s.order_explained,
         sendable_until=None if s.sendable_until is None else instant(s.sendable_until),
     )

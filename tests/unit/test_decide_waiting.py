@@ -131,6 +131,25 @@ def test_patience_counts_from_when_it_first_became_unknown() -> None:
     assert patience(replace(again, unknown_since=None), 15, UNBOUNDED) is None
 
 
+def test_the_time_of_a_quarantine_costs_no_patience_where_something_can_be_asked() -> None:
+    seen = view(quarantined=True, inconclusive_at=(at(15), at(16), at(17)))
+    assert patience(seen, 3_600) is None
+    assert patience(seen, 3_600, UNBOUNDED) is None
+    assert "for a day" in (patience(seen, 86_400) or "")
+    assert "only a person" in (patience(seen, 1, BLIND) or "")
+    hooks = plain_contracts.CONTRACTS["plain-hooks"]
+    assert patience(seen, 3_600, hooks) is not None
+
+    lifted = replace(seen, quarantined=False, resumed_at=at(3_600))
+    assert patience(lifted, 3_614, UNBOUNDED) is None
+    assert patience(lifted, 3_615, UNBOUNDED) is not None
+    assert patience(lifted, 3_615) is None  # no lookup since then has failed to prove anything
+    asked = replace(lifted, inconclusive_at=(at(3_601),))
+    assert "longer than 15 s" in (patience(asked, 3_615) or "")
+    before = replace(lifted, resumed_at=at(-60))
+    assert patience(before, 15, UNBOUNDED) is not None
+
+
 UNBOUNDED = plain_contracts.CONTRACTS["plain-unbounded"]
 SLOW = MAIN.with_changes(normal_window_seconds=10**6)
 
