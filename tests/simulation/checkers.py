@@ -49,6 +49,14 @@ _BOOKED_ON = """
 SELECT e.operation_id::text, v.kind, extract(epoch FROM v.started_at)::float8 FROM event e
 JOIN evidence v ON v.id = e.evidence_id
 WHERE e.to_state = 'succeeded' AND v.kind IN ('lookup', 'notice') AND v.facts ->> 'verdict' = 'match'"""
+# What an older lookup decided once a newer one had, and when each of them began.
+_OVERTAKEN = """
+SELECT e.operation_id::text, e.event, extract(epoch FROM v.started_at)::float8,
+       extract(epoch FROM n.started_at)::float8
+FROM event e JOIN evidence v ON v.id = e.evidence_id AND v.kind = 'lookup'
+JOIN event b ON b.operation_id = e.operation_id AND b.seq < e.seq AND b.actor_kind = 'reconciler'
+JOIN evidence n ON n.id = b.evidence_id AND n.kind = 'lookup' AND n.lookup_no > v.lookup_no
+WHERE e.actor_kind = 'reconciler'"""
 # No list of the sandbox lags for longer.
 _LAG_SECONDS = 5
 _SIGNED = """
@@ -80,17 +88,24 @@ def at_once(provider: SandboxHere, witness: Witness) -> list[str]:
 
 
 def _on_old_news(provider: SandboxHere) -> list[str]:
-    """What became a success by something that had not been true any more."""
+    """What became a success by something that had not been true any more, and what was decided by
+    how it stood before the money came back, by a lookup that a newer one had overtaken."""
     since = dict(provider.sent_back())
     if not since:
         return []
     with connection.cursor() as cursor:
         cursor.execute(_BOOKED_ON)
-        rows = cursor.fetchall()
+        booked = cursor.fetchall()
+        cursor.execute(_OVERTAKEN)
+        overtaken = cursor.fetchall()
     return [
         f"false success: {marker} was booked by a {kind} when its money had long come back"
-        for marker, kind, asked_at in rows
+        for marker, kind, asked_at in booked
         if marker in since and asked_at > since[marker] + _LAG_SECONDS
+    ] + [
+        f"old news: {marker}, {event} by a lookup from before its money came back, after a newer one"
+        for marker, event, older, newer in overtaken
+        if marker in since and older < since[marker] < newer
     ]
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from reconciliation import case_work, judge, resolutions
-from reconciliation.choices import DIFFERENT, HAPPENED, NOT_HAPPENED, REMEDY, Offer, Seen
+from reconciliation.choices import DIFFERENT, EVENTS, HAPPENED, NOT_HAPPENED, REMEDY, Offer, Seen
 from reconciliation.models import Case, Ruling
 from reconciliation.ruling_room import seen
 from refunds import approvals, freezing, withdrawal
@@ -37,12 +37,15 @@ _MORE_MINOR = 1000
 
 @dataclass
 class People:
-    """`may_fly` says whether a request of ours could still be executed."""
+    """`may_fly` says whether a request of ours could still be executed; `statements`: they bring the
+    provider's statement wherever there is none, and not only where it cannot be asked, and would
+    rather say what became of the refund than anything else."""
 
     provider: SandboxHere
     cast: Cast
     dice: Random
     may_fly: Callable[[], bool]
+    statements: bool = False
     # Pages that somebody opened and did not press on yet.
     pages: dict[UUID, Shown] = field(default_factory=dict)
 
@@ -54,6 +57,7 @@ class People:
             "approve": self.approve,
             "freeze": self.freeze,
             "stop": self.stop,
+            "poison": self.poison,
             "claim_case": self.claim_case,
             "rule": self.rule,
             "sign": self.sign,
@@ -117,6 +121,12 @@ class People:
 
     # Cases
 
+    def poison(self) -> object:
+        """A lookup failed for the third time, for whatever reason: people are asked at once."""
+        there = (states.PENDING, states.UNKNOWN)
+        operation = Operation.objects.filter(state__in=there).order_by("pk").first()
+        return operation and scenes.opened(operation, "poison").pk
+
     def claim_case(self) -> object:
         case = self._case()
         return case and case_work.claim(case.pk, self._worker()).pk
@@ -127,10 +137,13 @@ class People:
         if case is None:
             return None
         person, question = self._worker(), seen(case, timezone.now()).gathered.question
-        if not question.looks and not question.statements and case.operation is not None:
+        brings = self.statements or not question.looks
+        if brings and not question.statements and case.operation is not None:
             scenes.attached(case, person)
             return "attached"
         offers = [each for each in judge.offers(question) if each.open and self._true(case, each)]
+        if self.statements:
+            offers = [each for each in offers if each.choice in EVENTS] or offers
         if not offers:
             return "nothing is offered"
         return self._ruled(case, person, self.dice.choice(offers))

@@ -71,6 +71,6 @@ class Postbox:
     def _handed_in(self, row: sqlite3.Row | dict[str, Any]) -> int:
         body, (_, signature) = self.provider.notice_written(row)
         said = tell(body, account=row["account"], header=signature)
-        if said.status == 503:
-            connection.close()  # as the process does whose connection broke
+        # As the process does whose connection broke, whatever it answered.
+        connection.close_if_unusable_or_obsolete()
         return said.status

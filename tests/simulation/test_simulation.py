@@ -25,7 +25,7 @@ def _movable(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("seed", [2, 3, 14, 19])
+@pytest.mark.parametrize("seed", [2, 4, 14, 19])
 def test_a_schedule_ends_with_nothing_wrong(seed: int, tmp_path: Path) -> None:
     wrong, seen = played(seed, tmp_path / "book.sqlite3")
     assert wrong == []
@@ -39,6 +39,11 @@ THEMES = {
     11: "a bank that sends money back",
     16: "strangers who refund equal amounts",
     21: "senders that die in the dark",
+    3: "keys that live for some seconds",
+    8: "several refunds of one order",
+    13: "approvals that are taken back while the refund is on its way",
+    18: "people who sign while requests fly",
+    23: "lists that are read late",
 }
 
 
@@ -51,7 +56,7 @@ def test_a_schedule_that_is_about_something_ends_with_nothing_wrong(
     wrong, seen = played(seed, tmp_path / "book.sqlite3")
     assert wrong == []
     assert seen["event submission_started"] > 0
-    assert [theme(each) for each in (2, 3, 14, 19)] == [None] * 4
+    assert [theme(each) for each in (2, 4, 14, 19)] == [None] * 4
 
 
 NAMED = {

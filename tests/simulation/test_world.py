@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime
@@ -10,8 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
+from django.db import OperationalError, connection
 from django.utils import timezone
 
+from refunds.models import Operation
 from tests.cast import assemble
 from tests.simulation.clock import movable
 from tests.simulation.provider import SandboxHere
@@ -75,3 +78,18 @@ def test_where_an_answer_was_about_another_refund_people_may_be_left_with_its_ca
     assert world.ends_by_itself("plain-nokeys")
     world.wire.fates["send mixed_up"] += 1
     assert not world.ends_by_itself("plain-nokeys")
+
+
+def test_a_connection_that_broke_is_taken_anew_also_where_an_act_swallowed_it(world: World) -> None:
+    """With the door saying yes to what it had not stored, the next statement ended the whole run."""
+
+    def swallows() -> str:
+        assert connection.connection is not None
+        connection.connection.close()
+        with contextlib.suppress(OperationalError):
+            Operation.objects.exists()
+        return "stored"
+
+    with world.clock:
+        world._survives("notice", swallows)
+        assert not Operation.objects.exists()

@@ -1,4 +1,4 @@
-"""What every fifth seed is about: a contract that no account of the sandbox has, and its weather.
+"""What two of five seeds are about: a contract that no account of the sandbox has, and its weather.
 
 The other seeds stay the schedules that they were without it.
 """
@@ -26,10 +26,12 @@ def _stated(seconds: int) -> Fact:
 class Theme:
     """`contract` is what the account promises otherwise, `profile` what its provider does then.
 
-    `sends`, `reads` and `crowd` are instead of the weather's, `acts` are weights beside its own.
+    `sends`, `reads`, `commits`, `crowd` and `eager` are instead of the weather's, `acts` are weights beside its own.
     `sleeps_late`: a sender sleeps after its last look at the clock, not before it; `naps`: how often
-    others have their turn meanwhile. `second_copy`: what its sender hears of a request that a hop
-    sent twice.
+    others have their turn meanwhile, and while an answer is slow. `second_copy`: what its sender
+    hears of a request that a hop sent twice. `parcels`: how many more refunds the first order has.
+    `statements`: people bring the provider's statement also where it can be asked, and say what
+    became of the refund where their page lets them.
     """
 
     account: str
@@ -37,11 +39,15 @@ class Theme:
     profile: Mapping[str, object] = field(default_factory=dict)
     sends: dict[str, float]
     reads: dict[str, float] = field(default_factory=dict)
+    commits: dict[str, float] = field(default_factory=dict)
     acts: dict[str, float] = field(default_factory=dict)
     crowd: float | None = None
+    eager: float | None = None
     sleeps_late: bool = False
     naps: int = 1
     second_copy: str = "already_refunded"
+    parcels: int = 0
+    statements: bool = False
 
     def over(self, weather: Weather) -> Weather:
         """This weather, with more of what the theme is about."""
@@ -49,8 +55,10 @@ class Theme:
             weather,
             sends=self.sends or weather.sends,
             reads=self.reads or weather.reads,
+            commits=self.commits or weather.commits,
             acts={**weather.acts, **self.acts},
             crowd=weather.crowd if self.crowd is None else self.crowd,
+            eager=weather.eager if self.eager is None else self.eager,
         )
 
     @contextmanager
@@ -107,10 +115,60 @@ DARK: Final = Theme(
     crowd=1,
     naps=12,
 )
-_THEMES: Final = (SLOW, SLEEPY, FICKLE, CROWDED, DARK)
+# A key lives for some seconds, and what was paid under it is not shown while nobody can ask.
+SHORT: Final = Theme(
+    account="plain-main",
+    contract={"key_window": _stated(20), "escalation_grace_seconds": 3600},
+    profile={"key_window_seconds": 20},
+    sends={"answer_lost": 1},
+    reads={"good": 1, "error": 9},
+    commits={"good": 1},
+    acts={"send": 10, "look": 30, "bell": 10, "time": 10},
+    eager=0.95,
+)
+# Several refunds of one order, of which the provider declines some: their money comes back.
+PARCELS: Final = Theme(
+    account="plain-forever",
+    sends={"good": 1, "declined": 3},
+    acts={"send": 8, "bell": 4, "time": 1},
+    parcels=2,
+)
+# Approvals are taken back while the refund is on its way.
+PRESSED: Final = Theme(
+    account="plain-nokeys",
+    sends={"good": 2, "slow": 1, "answer_lost": 1},
+    acts={"send": 6, "revoke": 8, "approve": 4, "time": 1},
+    crowd=1,
+)
+# People are asked while requests still fly, and bring the provider's statement.
+SIGNED: Final = Theme(
+    account="plain-lagged",
+    contract={"flight_max": _stated(40)},
+    profile={"flight_seconds_max": 40},
+    sends={"late": 1, "lost": 1},
+    reads={"good": 1, "error": 6},
+    commits={"good": 1},
+    acts={"send": 16, "poison": 8, "rule": 20, "sign": 16, "time": 8},
+    statements=True,
+)
+# What a list showed is old when it is read: meanwhile the bank sent the money back.
+OLD_NEWS: Final = Theme(
+    account="plain-main",
+    sends={"answer_lost": 1},
+    reads={"good": 1, "slow": 3},
+    commits={"good": 1},
+    acts={"send": 4, "look": 10, "sent_back": 5, "time": 2},
+    crowd=1,
+    naps=3,
+)
+_THEMES: Final = {
+    1: (SLOW, SLEEPY, FICKLE, CROWDED, DARK),
+    3: (SHORT, PARCELS, PRESSED, SIGNED, OLD_NEWS),
+}
 
 
 def theme(seed: int) -> Theme | None:
     """What the schedule of this seed is about; most are about nothing in particular."""
     number, rest = divmod(seed, _EVERY)
-    return _THEMES[number % len(_THEMES)] if rest == 1 else None
+    of = _THEMES.get(rest)
+    return of[number % len(of)] if of else None

@@ -159,7 +159,8 @@ class Wire(httpx.BaseTransport):
             raise httpx.ReadTimeout("silence", request=request)
         answer = self.provider.door.handle_request(request)
         if fate == "slow":
-            self._others()
+            for _ in range(self.naps):
+                self._others()
             self.passes(_PAST_THE_LEASE_SECONDS)
         self._others()
         if fate == "killed_after":

@@ -96,13 +96,14 @@ class World:
             self.witness.about_to_write,
             self.clock,
         )
+        self.people = People(self.provider, self.cast, self.dice, self._may_fly)
         if self.theme:
             self.wire.sleeps_late, self.wire.naps = self.theme.sleeps_late, self.theme.naps
             self.wire.second_copy = self.theme.second_copy
+            self.people.statements = self.theme.statements
         self.cuts = Cuts(lambda: "good" if self.wire.calm else self.weather.commit())
         self.machines = Machines(self.weather, self.passes)
         self.postbox = Postbox(self.provider, self.weather)
-        self.people = People(self.provider, self.cast, self.dice, self._may_fly)
         self._acts = {
             **self.machines.acts(),
             **self.postbox.acts(),
@@ -162,6 +163,8 @@ class World:
         self._approved("S-2", 5100)
         if self.dice.random() < 0.5:
             self._approved("S-1", 2500)
+        for number in range(self.theme.parcels if self.theme else 0):
+            self._approved("S-1", 700 + number)
         # The time in which a wrong press can be taken back; for some it is over already.
         self.passes(self.dice.choice((0, settings.LIMITS.send_delay_seconds)))
         self.told.append(f"accounts {first}, {second}")
@@ -222,6 +225,8 @@ class World:
             connection.close()
             said = f"{type(error).__name__}: {str(error).splitlines()[:1]}"
             self.raised.append(f"step {self.step}: {name} raised {said}")
+        # As every process does after each of its messages, also where what broke was swallowed.
+        connection.close_if_unusable_or_obsolete()
         self.told.append(f"{'  ' * self._depth}{self.clock.seconds:.1f} {name}: {said}")
 
     # Rest
