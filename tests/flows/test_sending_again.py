@@ -147,6 +147,12 @@ def _earlier(outcome: str, times: int = 1) -> Callable[[Operation, Cast], None]:
     return act
 
 
+def _first_long_ago(operation: Operation, cast: Cast) -> None:
+    _earlier("unanswered")(operation, cast)
+    run("UPDATE attempt SET recorded_at = recorded_at - interval '150 s' WHERE no = 1")
+    run("""UPDATE evidence SET facts = facts || '{"verdict": "cannot_tell"}' WHERE lookup_no = 2""")
+
+
 def _under(contract: ProviderContract | None) -> Callable[[Operation, Cast], None]:
     """Its first attempt was made under another contract, which was kept or was not."""
 
@@ -207,6 +213,7 @@ AGAINST: dict[str, Callable[[Operation, Cast], Any]] = {
         "UPDATE attempt SET recorded_at = recorded_at - interval '150 s';"
         'UPDATE evidence SET facts = facts || \'{"verdict": "cannot_tell"}\' WHERE lookup_no = 2'
     ),
+    "a quarter of the window is over since the first of two attempts": _first_long_ago,
     "what was accepted is withdrawn": _withdrawn,
     "what was accepted ran out": _sql("UPDATE accepted_fact SET valid_until = now()"),
     "it was accepted for absence": _for_absence_only,

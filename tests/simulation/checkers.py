@@ -45,10 +45,11 @@ WHERE c.closed_at IS NULL AND NOT c.reasons <@ ARRAY['remedy', 'external']::varc
   -- What the provider told of a refund that had ended, and for a quarter of an hour did not show.
   AND NOT (o.settled_at IS NOT NULL AND EXISTS (SELECT FROM notice n WHERE n.case_id = c.id))"""
 # What a lookup or a notice showed must have been so when it was asked, or came.
-_BOOKED_ON = """
-SELECT e.operation_id::text, v.kind, extract(epoch FROM v.started_at)::float8 FROM event e
+_SHOWN_PAID = """
+SELECT e.operation_id::text, e.event, v.kind, extract(epoch FROM v.started_at)::float8 FROM event e
 JOIN evidence v ON v.id = e.evidence_id
-WHERE e.to_state = 'succeeded' AND v.kind IN ('lookup', 'notice') AND v.facts ->> 'verdict' = 'match'"""
+WHERE (e.to_state = 'succeeded' OR e.event = 'contradicted')
+  AND v.kind IN ('lookup', 'notice') AND v.facts ->> 'verdict' = 'match'"""
 # What an older lookup decided once a newer one had, and when each of them began.
 _OVERTAKEN = """
 SELECT e.operation_id::text, e.event, extract(epoch FROM v.started_at)::float8,
@@ -88,19 +89,19 @@ def at_once(provider: SandboxHere, witness: Witness) -> list[str]:
 
 
 def _on_old_news(provider: SandboxHere) -> list[str]:
-    """What became a success by something that had not been true any more, and what was decided by
-    how it stood before the money came back, by a lookup that a newer one had overtaken."""
+    """What became a success, or was called paid after all, by something that had not been true any
+    more, and what a lookup decided that a newer one had overtaken, by how it stood before that."""
     since = dict(provider.sent_back())
     if not since:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(_BOOKED_ON)
-        booked = cursor.fetchall()
+        cursor.execute(_SHOWN_PAID)
+        shown = cursor.fetchall()
         cursor.execute(_OVERTAKEN)
         overtaken = cursor.fetchall()
     return [
-        f"false success: {marker} was booked by a {kind} when its money had long come back"
-        for marker, kind, asked_at in booked
+        f"false news: {marker}, {event} by a {kind} when its money had long come back"
+        for marker, event, kind, asked_at in shown
         if marker in since and asked_at > since[marker] + _LAG_SECONDS
     ] + [
         f"old news: {marker}, {event} by a lookup from before its money came back, after a newer one"

@@ -85,8 +85,8 @@ SLOW: Final = Theme(
 # It says how long a request flies, and not how long a sender may be silent before its first byte.
 SLEEPY: Final = Theme(
     account="plain-unbounded",
-    contract={"flight_max": _stated(2)},
-    profile={"flight_seconds_max": 2},
+    contract={"flight_max": _stated(2), "key_window": _stated(20)},
+    profile={"flight_seconds_max": 2, "key_window_seconds": 20},
     sends={"answer_lost": 1, "paused": 1},
     reads={"good": 1, "error": 3},
     acts={"send": 5, "look": 6, "bell": 5, "time": 1.5},

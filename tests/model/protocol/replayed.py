@@ -11,14 +11,25 @@ import json
 import os
 
 from tests.model.replay.traces import edits_of_traces, replay_of
-from tests.red import Edit, Lane, edits, lanes, on_lanes, outcomes, trouble, without
+from tests.red import (
+    OF_THE_DATABASE,
+    Edit,
+    Lane,
+    edits,
+    lanes,
+    on_lanes,
+    outcomes,
+    trouble,
+    without,
+)
 
 
 def _tried(of: tuple[tuple[Edit, ...], list[str]], lane: Lane) -> list[str]:
     """The traces that stay harmless without these guards."""
     off, names = of
     with without(lane, *off):
-        found, said = outcomes(lane, tuple(replay_of(name) for name in names))
+        fresh = any(each.file in OF_THE_DATABASE for each in off)
+        found, said = outcomes(lane, tuple(map(replay_of, names)), fresh=fresh)
     bad = {
         name
         for test, word in found.items()
