@@ -22,8 +22,8 @@ from tests.walkthrough.installation import Installation
 
 AGENTS, LEADS = 4, ("ben", "cleo")
 PATIENCE_SECONDS = 60
-IN_FLIGHT_MAX = 60
-IN_FLIGHT_WANTED = 30
+IN_FLIGHT_MAX = 80
+IN_FLIGHT_WANTED = 45
 LOOK_SECONDS, ASK_AFTER_SECONDS = 0.1, 3.0
 GIVEN_BACK = "The page shows that just this amount was given back already."
 EXPLAINED = {
