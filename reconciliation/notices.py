@@ -26,7 +26,7 @@ from refunds import doorbell
 from refunds.dispatch import expected_of
 from refunds.domain import states
 from refunds.domain.contract import ProviderContract
-from refunds.ledger import Locked, database_now, lock
+from refunds.ledger import Locked, connections, database_now, lock
 from refunds.models import Attempt, Evidence, Operation, ProviderRefund
 from refunds.providers import registry
 
@@ -57,13 +57,14 @@ def ring_for_due(now: datetime, *, batch_max: int) -> int:
 def apply(notice_id: int) -> str:
     """One step for one notice; returns what happened, in a word.
 
-    A notice whose applying fails is tried again, and shown to people after three failures; the
-    failure is raised all the same.
+    A notice whose applying fails is tried again, and shown to people after three failures, unless
+    it was the database that went away; the failure is raised all the same.
     """
     try:
         return _apply(notice_id)
-    except Exception:
-        _count_failure(notice_id)
+    except Exception as error:
+        if not connections.is_lost(error):
+            _count_failure(notice_id)
         raise
 
 

@@ -37,6 +37,7 @@ from refunds.ledger import (
     RECONCILER,
     Locked,
     accepted_now,
+    connections,
     database_now,
     held_to,
     hold_again,
@@ -57,8 +58,8 @@ def look_up(operation_id: UUID) -> str:
     """Ask about one operation and do what follows; returns the decision in a word.
 
     `later`: the account is asked as often as it may be already, and this one is due again soon.
-    An operation whose reading fails three times becomes a `poison` case; the failure is raised
-    all the same.
+    An operation whose reading fails three times in a row becomes a `poison` case, unless it was
+    the database that went away; the failure is raised all the same.
     """
     operation = Operation.objects.select_related("payment").filter(pk=operation_id).first()
     if operation is None:
@@ -70,8 +71,9 @@ def look_up(operation_id: UUID) -> str:
     try:
         looked = ask(operation, no)
         return conclude(operation_id, looked)
-    except Exception:
-        _count_failure(operation_id)
+    except Exception as error:
+        if not connections.is_lost(error):
+            _count_failure(operation_id)
         raise
 
 
@@ -82,6 +84,8 @@ def conclude(operation_id: UUID, looked: Looked) -> str:
     with transaction.atomic():
         accepted = accepted_now(name, to_withdraw=looked.finding.verdict not in INCONCLUSIVE)
         locked = lock(operation_id)
+        if locked.operation.failure_count:
+            Operation.objects.filter(pk=operation_id).update(failure_count=0)
         if looked.no <= locked.operation.lookup_applied:
             return "overtaken"
         contract = held_to(locked.operation, account.contract)

@@ -17,6 +17,7 @@ from reconciliation import outside
 from reconciliation.cases import open_case, open_payment_case
 from reconciliation.models import SettlementCover, SettlementLine
 from reconciliation.settlement_csv import Line
+from refunds.domain import states
 from refunds.domain.errors import Refusal
 from refunds.domain.money import display
 from refunds.domain.outcome import RefundRecord
@@ -42,9 +43,9 @@ def take(line: Line) -> str:
     if known is not None:
         _require_same(known, line)
         return ""
-    verdict = MATCH
-    if _row(line) is None:
-        verdict = EXTRA
+    verdict, row = MATCH, _row(line)
+    if row is None or _in_doubt(row):
+        verdict = EXTRA if row is None else MATCH
         outside.learn(line.provider_account, _listed(line))
     with transaction.atomic():
         because = _compared(line) if verdict == MATCH else ""
@@ -112,6 +113,11 @@ def _row(line: Line) -> ProviderRefund | None:
     )
 
 
+def _in_doubt(row: ProviderRefund) -> bool:
+    """Whether it is of an operation without an end: what the report says makes that one due."""
+    return row.operation is not None and row.operation.state in states.UNCERTAIN
+
+
 def _compared(line: Line) -> str:
     """What differs from our record, "" for nothing; records what was settled, and asks a person."""
     row = _row(line)
@@ -149,7 +155,7 @@ def _differences(row: ProviderRefund, line: Line) -> str:
     if row.payment.ref != line.payment_ref:
         said.append(f"payment {line.payment_ref} instead of {row.payment.ref}")
     paid = line.provider_status.strip().lower() not in NOT_PAID
-    if row.counts != paid:
+    if row.counts != paid and not _in_doubt(row):
         said.append(
             f"status {line.provider_status}, and we {'do' if row.counts else 'do not'} count it"
         )

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import psycopg
 from django.db import connection
+
+# Classes of SQLSTATE: connection exception, insufficient resources, operator intervention.
+_AWAY = ("08", "53", "57")
+_STATEMENT_TOO_LONG = "57014"
 
 
 def let_go() -> None:
@@ -14,3 +19,15 @@ def let_go() -> None:
     """
     if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
         connection.close()
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether this says that the database went away, and nothing about what was asked of it.
+
+    A statement that was ended by its time limit is not that: it may be what was asked.
+    """
+    cause = error if isinstance(error, psycopg.Error) else error.__cause__
+    if not isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    state = cause.sqlstate
+    return state is None or (state.startswith(_AWAY) and state != _STATEMENT_TOO_LONG)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciliation.verifiers import tables
+from reconciliation.verifiers import lookups, tables
 from tests.bench import dialect
 
 CHUNK = 20_000
@@ -68,13 +68,16 @@ def finished(cursor: Any, count: int) -> None:
             cursor.execute("DROP TABLE drawn")
         finally:
             cursor.execute("SET session_replication_role = DEFAULT")
-    # The last chunk, by the product's own verifier of its tables.
+    # The last chunk, by the product's own verifiers.
     cursor.execute("SELECT id FROM orders WHERE ref LIKE 'h-%' ORDER BY id DESC LIMIT 1000")
     ids = [row[0] for row in cursor.fetchall()]
     for check in tables.CHECKS:
         cursor.execute(check, {"ids": ids})
         wrong = cursor.fetchall()
         assert not wrong, f"what was filled in contradicts itself: {wrong[0]}"
+    cursor.execute("SELECT id FROM operation WHERE order_id = ANY(%s)", [ids])
+    against = lookups.check([row[0] for row in cursor.fetchall()])
+    assert not against, f"what was filled in contradicts its own findings: {against[0]}"
     for table in _FILLED:
         cursor.execute(f"ANALYZE {table}")
 
@@ -97,7 +100,7 @@ _FILLED = (
 # version 7 makes them; nine seconds lie between two operations.
 _DRAWN = """
 CREATE TEMPORARY TABLE drawn AS
-SELECT w.*, r.id AS order_id, p.id AS payment_id,
+SELECT w.*, r.id AS order_id, p.id AS payment_id, p.ref AS payment_ref,
   (lpad(to_hex((extract(epoch FROM w.at) * 1000)::bigint), 12, '0') || '7'
     || substr(w.hash, 1, 3) || '8' || substr(w.hash, 4, 15))::uuid AS id,
   (substr(w.hash, 1, 12) || '4' || substr(w.hash, 14, 3) || '8' || substr(w.hash, 18, 15))::uuid
@@ -176,13 +179,16 @@ INSERT INTO evidence (operation_id, attempt_no, lookup_no, kind, started_at, sto
 SELECT d.id, s.attempt, s.lookup, s.kind, d.at + s.after * interval '1 s',
   d.at + s.after * interval '1 s', convert_to(s.body, 'UTF8'),
   s.facts::jsonb || CASE s.kind WHEN 'lookup' THEN jsonb_build_object('candidates',
-    jsonb_build_array(jsonb_build_object('ref', 're_' || d.g, 'amount_minor', d.amount)))
+    jsonb_build_array(jsonb_build_object('ref', 're_' || d.g, 'payment_ref', d.payment_ref,
+      'amount_minor', d.amount, 'currency', 'USD', 'provider_status', 'succeeded', 'marker', d.id,
+      'created_at', d.at + interval '4 s', 'ours', true, 'fields', '{{"marker":"match",
+        "payment":"match","amount":"match","currency":"match","created":"match"}}'::jsonb)))
   ELSE '{{}}' END
 FROM drawn d JOIN (VALUES
   (1, NULL::int, 'answer', 4, '', '{{"outcome":"unanswered","because":"No answer.","code":null,'
    '"ref":null,"provider_status":null,"amount_minor":null,"currency":null,"payment_ref":null,'
    '"marker":null,"status":null,"headers":{{}},"failure":"the connection broke"}}'),
-  (NULL, 1, 'lookup', 5, '{{"items":[]}}', '{{"verdict":"succeeded","because":"One refund carries'
+  (NULL, 1, 'lookup', 5, '{{"items":[]}}', '{{"verdict":"match","because":"One refund carries'
    ' our marker.","method":"list of the payment''s refunds","complete":true,"pages":1,'
    '"account":{{"account":"{dialect.NAME}"}}}}')
 ) AS s (attempt, lookup, kind, after, body, facts)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.conf import settings
+from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from reconciliation import monitors, reconciler
@@ -13,7 +14,7 @@ from reconciliation.models import Case
 from refunds import dispatch
 from refunds.domain import states
 from refunds.domain.errors import Refusal
-from refunds.ledger import claim
+from refunds.ledger import claim, connections
 from refunds.models import Attempt, Evidence, Operation, Payment, ProviderRefund
 from refunds.providers import registry
 from refunds.queries.results import result
@@ -328,3 +329,40 @@ def test_an_operation_of_a_removed_account_becomes_a_case_after_three_failures(
     assert Case.objects.get(operation=operation).reasons == ["poison"]
     assert operation.due_at is not None
     assert operation.due_at > timezone.now() + timedelta(minutes=30)
+
+
+def test_failures_with_a_success_between_them_are_no_poison(
+    provider: SandboxProcess, cast: Cast
+) -> None:
+    operation = sent_with(provider, cast, "drop_before_commit")
+
+    def fails_twice() -> None:
+        settings.SANDBOX = False
+        registry.accounts.cache_clear()
+        try:
+            for _ in range(2):
+                with pytest.raises(Refusal):
+                    reconciler.look_up(operation.pk)
+        finally:
+            settings.SANDBOX = True
+            registry.accounts.cache_clear()
+
+    fails_twice()
+    assert looked_up(operation).failure_count == 0
+    fails_twice()
+    assert not Case.objects.exists()
+
+
+def test_a_database_that_goes_away_is_nothing_that_an_operation_did(cast: Cast) -> None:
+    """Three crashes while one refund was looked up made it a person's work, and halted it."""
+
+    def said(statement: str) -> bool:
+        with pytest.raises(DatabaseError) as failed, connection.cursor() as cursor:
+            cursor.execute(statement)
+        connection.close()
+        return connections.is_lost(failed.value)
+
+    assert said("SELECT pg_terminate_backend(pg_backend_pid())")
+    assert not said("SET statement_timeout = 1; SELECT pg_sleep(5)")
+    assert not said("SELECT 1 / 0")
+    assert not connections.is_lost(Refusal("gone", "Gone.", what_to_do="Nothing."))

@@ -178,6 +178,22 @@ def test_a_report_ends_no_unknown_by_itself_but_has_it_looked_up(
     assert operation.due_at <= timezone.now()
 
 
+def test_a_report_that_knows_more_of_what_has_no_end_yet_asks_nobody_and_has_it_looked_up(
+    provider: SandboxProcess, cast: Cast, tmp_path: Path
+) -> None:
+    provider.payment("pi_1000", account="plain-async")
+    build.order("1000", account="plain-async")
+    operation = build.authorized(cast.omar, cast.ben, order_ref="1000")
+    assert dispatch.send(str(operation.pk)) == "accepted"
+    Operation.objects.update(due_at=timezone.now() + timedelta(hours=1))
+    row = ProviderRefund.objects.select_related("payment").get(operation=operation)
+    run(tmp_path, line(row))
+    operation.refresh_from_db()
+    assert (operation.state, reasons()) == ("pending", {})
+    assert operation.due_at is not None
+    assert operation.due_at <= timezone.now()
+
+
 def test_a_line_of_a_known_report_with_other_content_is_refused(
     provider: SandboxProcess,
     cast: Cast,
