@@ -66,7 +66,7 @@ notices: $(TO_TEST)  ## a storm of notices (DELIVERIES=, SEED=): doubled, late, 
 due: $(TO_TEST)  ## refunds of unknown outcome (DUE=10000, SEED=), all due at once: the rate is kept, all of them end
 	@$(IN_VENV) -m tests.due_at_once
 
-simulate: $(TO_TEST)  ## the engine in the weather of many seeds (SCHEDULES=, SEED=): calls lost, late, doubled, senders killed
+simulate: $(TO_TEST)  ## the engine in the weather of many seeds (SCHEDULES=, SEED=); MUTATIONS=1: rule after rule taken out (EVERY=, ONLY=)
 	@$(IN_VENV) -m tests.simulation; \
 	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
 

@@ -172,6 +172,7 @@ def main() -> int:
     if wrong:
         print("These edits do not fit the tree:", *sorted(wrong), sep="\n  ")
         return 2
+    print(f"To be taken out: {', '.join(each.name for each in switches)}", flush=True)
     with lanes() as made:
         tried = on_lanes(made, _tried, switches)
         seeds = {seed for one in tried for shown in one.shown for seed in shown.seeds}
