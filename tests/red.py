@@ -27,6 +27,8 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import sql
 
+from tests.nursery import Nursery
+
 ROOT = Path(__file__).resolve().parent.parent
 LANES = int(os.environ.get("LANES", "2"))
 # A run may take so long, on a machine that does much else: this, and this for each test.
@@ -63,11 +65,12 @@ class Edit:
 
 @dataclass(frozen=True)
 class Lane:
-    """A copy of the work tree with a database of its own."""
+    """A copy of the work tree with a database of its own, and with what begins its runs."""
 
     number: int
     tree: Path
     environment: dict[str, str] = field(repr=False)
+    nursery: Nursery = field(repr=False)
 
 
 def edits() -> list[Edit]:
@@ -122,12 +125,14 @@ def lanes() -> Iterator[list[Lane]]:
             copied_tree(tree)
             database = _renamed(where["DATABASE_URL"], f"red_{number}")
             own = {"DATABASE_URL": database, "AFTERSEND_RUN_DIR": str(tree / ".run")}
-            made.append(Lane(number, tree, os.environ | where | own))
+            environment = os.environ | where | own
+            made.append(Lane(number, tree, environment, Nursery(tree, environment)))
         _dropped(where, made)  # what a run that was ended from outside left behind
         try:
             yield made
         finally:
             for lane in made:  # what its tests started below its own folder
+                lane.nursery.close()
                 subprocess.run(
                     [sys.executable, "-m", "config.embedded", "stop", "test"],
                     cwd=lane.tree,
@@ -161,36 +166,28 @@ def outcomes(
     """
     report = lane.tree / "report.xml"
     report.unlink(missing_ok=True)
-    environment = lane.environment
-    if fresh:
-        environment = environment | {"DATABASE_URL": _renamed(environment["DATABASE_URL"], "fresh")}
+    more = {"DATABASE_URL": _renamed(lane.environment["DATABASE_URL"], "fresh")} if fresh else {}
     command = [
-        *(sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "no:randomly"),
+        *("pytest", "-q", "--tb=line", "-p", "no:randomly"),
+        # What a nursery has imported nobody can rewrite any more; it has no test in it.
+        *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
         *("-p", "no:cacheprovider", f"--junitxml={report}", *([] if fresh else ["--reuse-db"])),
         *tests,
     ]
+    seconds = RUN_SECONDS_MAX + TEST_SECONDS_MAX * len(tests)
     try:
-        ran = subprocess.run(
-            command,
-            cwd=lane.tree,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=RUN_SECONDS_MAX + TEST_SECONDS_MAX * len(tests),
-        )
-    except subprocess.TimeoutExpired as late:
-        return {}, f"did not end within {late.timeout:.0f} s"
+        ran = lane.nursery.run(*command, more=more, seconds=seconds)
+    except subprocess.TimeoutExpired:
+        return {}, f"did not end within {seconds} s"
+    said = (ran.stdout + ran.stderr)[-2000:]
     if not report.exists():
-        return {}, ran.stdout[-2000:]
+        return {}, said
     found = {}
     for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - pytest wrote it
         kinds = {child.tag for child in case}
         word = "error" if "error" in kinds else "failed" if "failure" in kinds else "passed"
         found[f"{case.get('classname')}::{case.get('name')}"] = word
-    return found, ran.stdout[-2000:]
+    return found, said
 
 
 def trouble(edit: Edit) -> str:

@@ -186,7 +186,10 @@ AGAINST: dict[str, Callable[[Operation, Cast], Any]] = {
     "its proposer is gone": _sql("UPDATE person SET is_active = false WHERE username = 'omar'"),
     "it is not unknown": _sql("UPDATE operation SET state = 'pending'"),
     "a newer lookup has begun": _sql("UPDATE operation SET lookup_started = 3"),
-    "the lookup is old": _sql("UPDATE evidence SET started_at = started_at - interval '61 s'"),
+    "the lookup is old": _sql(
+        "UPDATE attempt SET recorded_at = recorded_at - interval '61 s';"
+        "UPDATE evidence SET started_at = started_at - interval '61 s'"
+    ),
     "only one lookup came after the attempt": _sql(
         "UPDATE evidence SET started_at = started_at - interval '1 h' WHERE lookup_no = 1"
     ),

@@ -116,6 +116,12 @@ def test_rule_04_with_every_condition_the_claim_reserves_and_records(cast: Cast)
     assert not claimed(operation)
 
 
+def test_rule_04_what_was_withdrawn_is_claimed_by_nobody(cast: Cast) -> None:
+    operation = authorized(cast)
+    withdrawal.withdraw(operation.pk, by=Caller(person=cast.cleo))
+    assert not claimed(operation)
+
+
 @pytest.mark.parametrize("condition", sorted(CONDITIONS))
 def test_rule_04_every_condition_is_part_of_the_claim(cast: Cast, condition: str) -> None:
     operation = authorized(cast)

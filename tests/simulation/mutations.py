@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -66,7 +65,7 @@ def _tried(switch: Switch, lane: Lane) -> Tried:
     began = time.monotonic()
     try:
         shown = _shown(switch, lane)
-    except (RuntimeError, subprocess.TimeoutExpired) as error:
+    except (RuntimeError, EOFError, subprocess.TimeoutExpired) as error:
         shown = [Shown("", f"its run did not end as one does: {error}")]
     tried = Tried(switch, tuple(shown), time.monotonic() - began)
     print(*tried.lines(), sep="\n", flush=True)
@@ -142,15 +141,10 @@ def _played(
         "SEEDS": " ".join(each for each in seeds if each.startswith(kind)),
         "KEEP_DATABASE": "1" if stays else "",
     }
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.simulation"],
-        cwd=lane.tree,
-        env=lane.environment | wanted | {"JSON": "1", "FIRST": "1", "MUTATIONS": ""},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_SECONDS_MAX,
+    ran = lane.nursery.run(
+        "tests.simulation",
+        more=wanted | {"JSON": "1", "FIRST": "1", "MUTATIONS": ""},
+        seconds=_SECONDS_MAX,
     )
     lines = ran.stdout.strip().splitlines()
     if ran.returncode not in (0, 1) or not lines or not lines[-1].startswith("{"):
