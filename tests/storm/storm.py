@@ -107,7 +107,7 @@ class _Parts:
         self._busy_at = time.monotonic()
 
     def blow(self) -> None:
-        with ThreadPoolExecutor(16) as pool:
+        with ThreadPoolExecutor(24) as pool:
             bad = [pool.submit(each.run) for each in (self.killer, self.faults, self.disasters)]
             lasting = [pool.submit(self.keeper.run), *self.traffic.start(pool)]
             try:

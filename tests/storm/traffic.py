@@ -20,7 +20,7 @@ from tests.storm.progress import Progress
 from tests.storm.reader import IN_FLIGHT, KNOWN, TO_EXPLAIN, WAITING, Reader
 from tests.walkthrough.installation import Installation
 
-AGENTS, LEADS = 4, ("ben", "cleo")
+AGENTS, LEADS = 8, ("ben", "cleo")
 PATIENCE_SECONDS = 60
 IN_FLIGHT_MAX = 80
 IN_FLIGHT_WANTED = 45
