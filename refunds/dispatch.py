@@ -48,6 +48,8 @@ _TO_SEND = (
     "currency",
     "provider_key",
     "body",
+    "tier",
+    "quorum",
     "state",
     "attempt_count",
     "halted",
@@ -157,6 +159,7 @@ def _claim(operation: Operation, account: Account) -> tuple[Claim, float] | None
             identity=account.identity(),
             contract=account.contract,
             limits=settings.LIMITS,
+            needs_a_person=operation.quorum > 0 or operation.tier > 2,
         )
     except ClaimRefused:
         return None

@@ -8,12 +8,13 @@ from typing import Any
 from uuid import UUID
 
 _KEY_PREFIX = "aftersend/provider-key/1:"
+_WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def canonical(value: Any) -> bytes:
     """One byte form for equal values: sorted keys, no spaces, UTF-8; floats are a bug."""
     _refuse_floats(value)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return _WRITER.encode(value).encode()
 
 
 def _refuse_floats(value: Any) -> None:

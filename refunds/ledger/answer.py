@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +24,8 @@ _OF_THE_BODY = ("content-type", "content-length")
 # and attempt count (rules 13, 21, 30). Every value passes between the parts by RETURNING: all
 # parts of one statement see one snapshot. A refusal releases money and therefore locks the
 # order first; every other answer leaves what is available unchanged and does not.
+# What some answers alone need stands between marks, and the others' statements lack it: a part
+# that comes to nothing costs nearly as much as one that writes.
 ANSWER = """
 WITH seen AS (
   INSERT INTO evidence (operation_id, attempt_no, kind, started_at, body, facts)
@@ -32,14 +35,14 @@ WITH seen AS (
   FROM operation o JOIN payment p ON p.id = o.payment_id JOIN orders r ON r.id = o.order_id
   WHERE o.id = %(id)s::uuid AND o.state = 'submitting' AND o.version = %(fence)s::integer
     AND o.attempt_count = %(no)s::integer
-  FOR UPDATE OF /*locks*/
+  FOR UPDATE OF /*refused>*/r, /*<*/p, o
 ), answered AS (
   UPDATE attempt t SET outcome = %(outcome)s::text, closed_at = coalesce(t.closed_at, clock_timestamp()),
     connected_at = %(connected_at)s::timestamptz, first_byte_at = %(first_byte_at)s::timestamptz,
     stop_proof_at = clock_timestamp()
   WHERE t.operation_id = %(id)s::uuid AND t.no = %(no)s::integer AND t.fence = %(fence)s::integer AND t.outcome IS NULL
     AND (SELECT count(*) FROM here) >= 0  -- lock order: operation before attempt
-), others AS (
+), /*weighed>*/others AS (
   SELECT
     coalesce(bool_and(coalesce(t.outcome IN ('not_sent', 'turned_away'), false)
                       OR (t.settled_by_evidence IS NOT NULL
@@ -56,13 +59,12 @@ WITH seen AS (
     SELECT min(f.recorded_at) + %(keys_explain)s::float8 * interval '1 second' AS ends
     FROM attempt f WHERE f.operation_id = %(id)s::uuid) k
   WHERE t.operation_id = %(id)s::uuid AND t.no <> %(no)s::integer
-), verdict AS (
-  SELECT h.*, CASE
-      WHEN %(outcome)s::text IN ('confirmed', 'accepted') THEN %(outcome)s::text
+), /*<*/verdict AS (
+  SELECT h.*, /*plain>*/%(outcome)s::text/*<*//*weighed>*/CASE
       WHEN %(outcome)s::text = 'refused' AND x.explained THEN 'refused'
       WHEN %(outcome)s::text IN ('not_sent', 'turned_away') AND x.not_executed THEN 'not_executed'
-      ELSE 'unanswered' END AS event
-  FROM here h, others x
+      ELSE 'unanswered' END/*<*/ AS event
+  FROM here h/*weighed>*/, others x/*<*/
 ), booked AS (
   INSERT INTO provider_refund (provider_account, ref, payment_id, operation_id, amount_minor,
                                provider_status, counts, provider_created_at)
@@ -106,14 +108,14 @@ WITH seen AS (
 ), hold AS (
   UPDATE reservation s SET state = CASE WHEN g.event = 'confirmed' THEN 'booked' ELSE 'released' END
   FROM go g WHERE s.operation_id = g.id AND g.event IN ('confirmed', 'refused')
-), bump AS (
+), /*refused>*/bump AS (
   UPDATE orders r SET version = r.version + 1
   FROM go g WHERE r.id = g.order_id AND g.event = 'refused' RETURNING r.id, r.version
 ), caused AS (
   INSERT INTO order_move (order_id, version, cause, operation_id, amount_minor, actor, detail, at)
   SELECT b.id, b.version, 'released', g.id, g.amount_minor, %(actor)s::text, '{}', clock_timestamp()
   FROM bump b, go g
-), noted AS (
+), /*<*/noted AS (
   INSERT INTO event (operation_id, seq, event, from_state, to_state, actor_kind, actor,
                      attempt_no, evidence_id, detail, at)
   SELECT m.id, m.version, m.event, 'submitting', m.to_state, 'dispatcher', %(actor)s::text, %(no)s::integer, e.id,
@@ -127,7 +129,7 @@ WITH seen AS (
     halted = o.halted OR %(outcome)s::text IN ('confirmed', 'accepted', 'refused')
   WHERE o.id = %(id)s::uuid AND NOT EXISTS (SELECT FROM moved)
     AND NOT EXISTS (SELECT FROM provider_refund f WHERE f.operation_id = o.id AND f.ref = %(ref)s::text)
-), streak AS (
+), /*unsent>*/streak AS (
   UPDATE provider_account a SET not_executed_in_row = a.not_executed_in_row + 1,
     pause_kind = w.kind,
     pause_reason = CASE WHEN w.begins THEN %(because)s::text ELSE a.pause_reason END,
@@ -146,7 +148,7 @@ WITH seen AS (
   ) w
   WHERE a.name = w.name AND %(outcome)s::text IN ('not_sent', 'turned_away') AND NOT %(own_fault)s::boolean
     AND (SELECT count(*) FROM here) >= 0
-), steady AS (
+), /*<*/steady AS (
   UPDATE provider_account a SET not_executed_in_row = 0
   WHERE a.name = %(account)s::text AND a.not_executed_in_row > 0
     AND %(outcome)s::text NOT IN ('not_sent', 'turned_away') AND (SELECT count(*) FROM here) >= 0
@@ -154,8 +156,23 @@ WITH seen AS (
 SELECT (SELECT id FROM seen), (SELECT event FROM moved), (SELECT version FROM moved)
 """
 
-_ORDER_TOO, _MONEY_ONLY = "r, p, o", "p, o"
-_ANSWERS = {locks: ANSWER.replace("/*locks*/", locks) for locks in (_ORDER_TOO, _MONEY_ONLY)}
+_MARKED = re.compile(r"/\*(\w+)>\*/(.*?)/\*<\*/", re.DOTALL)
+
+
+def _with(*parts: str) -> str:
+    return _MARKED.sub(lambda found: found[2] if found[1] in parts else "", ANSWER)
+
+
+# `plain` says by itself what follows; the rest is weighed against the other attempts.
+_PLAIN, _REFUSED, _UNSENT = _with("plain"), _with("weighed", "refused"), _with("weighed", "unsent")
+_ANSWERS = {
+    Outcome.CONFIRMED: _PLAIN,
+    Outcome.ACCEPTED: _PLAIN,
+    Outcome.UNANSWERED: _PLAIN,
+    Outcome.REFUSED: _REFUSED,
+    Outcome.TURNED_AWAY: _UNSENT,
+    Outcome.NOT_SENT: _UNSENT,
+}
 
 ALONE = """
 WITH seen AS (
@@ -245,9 +262,8 @@ def record_answer(
         "because": answer.because[:300],
         "actor": worker,
     } | keys_explain(contract, limits.skew_seconds)
-    locks = _ORDER_TOO if answer.outcome is Outcome.REFUSED else _MONEY_ONLY
     try:
-        row = prepared.one(_ANSWERS[locks], parameters)
+        row = prepared.one(_ANSWERS[answer.outcome], parameters)
     except Error:
         if not connection.is_usable():
             raise

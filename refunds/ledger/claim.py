@@ -23,7 +23,7 @@ from refunds.ledger.siblings import EXPLAINED
 # locked CTE of both statements. An approval counts only while it explains every move of the order
 # since it was given, by the list of its own page; policy's own authority (quorum 0) has seen no
 # list and forgives nothing.
-STANDS = """NOT o.halted
+_EVERY_SEND = """NOT o.halted
     AND (o.quorum > 0 OR r.version = o.send_version) AND NOT r.frozen
     AND p.state = 'captured' AND NOT p.halted
     AND coalesce(a.pause_kind, '') = ''
@@ -35,7 +35,9 @@ STANDS = """NOT o.halted
     AND (o.proposer_id IS NULL OR EXISTS (
       SELECT FROM person w WHERE w.id = o.proposer_id AND w.is_active))
     AND o.expires_at > clock_timestamp()
-    AND (SELECT count(*) >= o.quorum AND (o.tier < 3 OR count(DISTINCT c.as_role) = 2)
+    AND /*consent*/
+"""
+_PERSONS = """(SELECT count(*) >= o.quorum AND (o.tier < 3 OR count(DISTINCT c.as_role) = 2)
          FROM approval c JOIN person w ON w.id = c.approver_id AND w.is_active
          WHERE c.operation_id = o.id AND c.round = o.round AND c.fingerprint = o.fingerprint
            AND c.expires_at > clock_timestamp()
@@ -43,6 +45,9 @@ STANDS = """NOT o.halted
                        WHERE m.person_id = w.id AND q.name = c.as_role)
            AND /*explained*/)
 """.replace("/*explained*/", EXPLAINED)
+STANDS = _EVERY_SEND.replace("/*consent*/", _PERSONS)
+# Where nobody has to sign, there is no approval to read: what one needs, and how many, never moves.
+_NOBODYS = "o.quorum = 0 AND o.tier < 3"
 
 # The attempt of the operation that `moved` shows, and the contract that it is made under.
 TRIED = """tried AS (
@@ -62,7 +67,7 @@ TRIED = """tried AS (
 # condition each would be two decisions. What must be absent is read from the locked row or is
 # older than this statement by nature (a refused attempt, an open stop).
 # A reservation that is already held is kept: the second send takes no money again (rule 36).
-CLAIM = """
+_CLAIM = """
 WITH ready AS MATERIALIZED (
   SELECT o.id, o.order_id, o.payment_id, o.amount_minor, o.attempt_count + 1 AS no,
          r.version AS order_version, s.state IS DISTINCT FROM 'held' AS fresh,
@@ -112,7 +117,9 @@ WITH ready AS MATERIALIZED (
          no, '{}', clock_timestamp() FROM moved
 )
 SELECT version, no, clock_timestamp() FROM moved
-""".replace("/*stands*/", STANDS).replace("/*tried*/", TRIED)
+""".replace("/*tried*/", TRIED)
+CLAIM = _CLAIM.replace("/*stands*/", STANDS)
+_OF_POLICY = _CLAIM.replace("/*stands*/", _EVERY_SEND.replace("/*consent*/", _NOBODYS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +140,22 @@ def claim(
     identity: dict[str, Any],
     contract: ProviderContract,
     limits: Limits,
+    needs_a_person: bool = True,
 ) -> Claim:
     """Claim an authorized operation for one send; committed when this returns.
+
+    `needs_a_person` is False for what policy alone approved: a cheaper statement, which refuses
+    whatever else it is called with.
 
     Raises ClaimRefused when any condition does not hold (nothing happened), CommitUnknown when
     the database did not confirm: then nothing may be sent, and the row, if it exists, is found
     by its lease (rule 2).
     """
     return permitted(
-        CLAIM, operation_id, attempt_of(worker, identity, contract, limits), run=prepared.one
+        CLAIM if needs_a_person else _OF_POLICY,
+        operation_id,
+        attempt_of(worker, identity, contract, limits),
+        run=prepared.one,
     )
 
 

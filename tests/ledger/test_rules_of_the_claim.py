@@ -40,7 +40,7 @@ from tests.provider_process import SandboxProcess
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def claimed(operation: Operation) -> bool:
+def claimed(operation: Operation, *, needs_a_person: bool = True) -> bool:
     """Whether the claim statement takes the operation; a refused one has changed nothing."""
     before = everything()
     try:
@@ -50,6 +50,7 @@ def claimed(operation: Operation) -> bool:
             identity={},
             contract=CONTRACTS["plain-main"],
             limits=Limits(),
+            needs_a_person=needs_a_person,
         )
     except ClaimRefused:
         assert everything() == before
@@ -64,6 +65,18 @@ def order_version() -> int:
 def authorized(cast: Cast) -> Operation:
     build.order()
     return build.authorized(cast.echo, cast.ben)
+
+
+def cleared(cast: Cast, settings: Any, tmp_path: Path) -> Operation:
+    """What policy alone approved: nobody has to sign."""
+    policy = settings.POLICY_FILE.read_text()
+    settings.POLICY_FILE = tmp_path / "policy.toml"
+    settings.POLICY_FILE.write_text(
+        policy.replace("tier0_max_minor = 0 ", "tier0_max_minor = 100000 ")
+    )
+    policies.current.cache_clear()
+    build.order()
+    return build.proposed(cast.echo)
 
 
 Break = Callable[[Operation, Cast], object]
@@ -100,6 +113,7 @@ CONDITIONS: dict[str, Break] = {
     "an attempt was refused": lambda o, c: earlier_attempt(o, "refused", timezone.now()),
     "the round is another": lambda o, c: run("UPDATE operation SET round = round + 1"),
 }
+_OF_APPROVALS = {name for name in CONDITIONS if "approver" in name} | {"the round is another"}
 
 
 def test_rule_04_with_every_condition_the_claim_reserves_and_records(cast: Cast) -> None:
@@ -128,6 +142,31 @@ def test_rule_04_every_condition_is_part_of_the_claim(cast: Cast, condition: str
     CONDITIONS[condition](operation, cast)
     assert not claimed(operation)
     assert state_of(operation) == states.AUTHORIZED
+
+
+@pytest.mark.parametrize("condition", sorted(CONDITIONS.keys() - _OF_APPROVALS))
+def test_rule_04_every_condition_is_part_of_the_claim_of_what_policy_approved(
+    cast: Cast, settings: Any, tmp_path: Path, condition: str
+) -> None:
+    operation = cleared(cast, settings, tmp_path)
+    CONDITIONS[condition](operation, cast)
+    assert not claimed(operation, needs_a_person=False)
+    assert state_of(operation) == states.AUTHORIZED
+
+
+def test_rule_04_what_policy_approved_is_claimed_without_reading_approvals(
+    cast: Cast, settings: Any, tmp_path: Path
+) -> None:
+    operation = cleared(cast, settings, tmp_path)
+    assert claimed(operation, needs_a_person=False)
+    assert history(operation)[-1] == "submission_started"
+    assert Payment.objects.get().held_minor == 7900
+
+
+def test_rule_04_policys_own_claim_takes_nothing_that_a_person_has_to_sign(cast: Cast) -> None:
+    operation = authorized(cast)
+    assert not claimed(operation, needs_a_person=False)
+    assert claimed(operation)
 
 
 def test_rule_04_an_expired_approval_does_not_count(
