@@ -46,7 +46,9 @@ app.conf.update(
     task_default_queue="lookups",
     task_routes={
         "refunds.tasks.send": {"queue": "money"},
-        "refunds.tasks.send_ready": {"queue": "money"},
+        # The most frequent one never waits, so it goes past the exchange that can hold messages
+        # back: kombu asks Redis each time which queues hang on it.
+        "refunds.tasks.send_ready": {"queue": "money", "exchange": "", "routing_key": "money"},
         "refunds.tasks.resend": {"queue": "money"},
         "refunds.tasks.*": {"queue": "lookups"},
         "reconciliation.tasks.*": {"queue": "lookups"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import psycopg
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 
 # Classes of SQLSTATE: connection exception, insufficient resources, operator intervention.
 _AWAY = ("08", "53", "57")
@@ -17,6 +17,7 @@ def let_go() -> None:
     Fewer connections than threads are enough then, and each of them, with the plans that it keeps,
     is in use all the time.
     """
+    connection = connections[DEFAULT_DB_ALIAS]
     if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
         connection.close()
 

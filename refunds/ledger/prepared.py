@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg import RawCursor
 
 _NAMED = re.compile(r"%\((\w+)\)s")
@@ -26,6 +26,7 @@ def one(statement: str, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
 
 def rows(statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """All rows that the statement returns; `values` stand in it as `%(name)s`."""
+    connection = connections[DEFAULT_DB_ALIAS]  # asked once: each use of Django's proxy asks again
     connection.ensure_connection()
     text, names = _numbered(statement)
     # Through Django's own wrapper: its errors, its guard of a broken transaction, its observers.
