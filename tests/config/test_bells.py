@@ -86,3 +86,13 @@ def test_other_bells_are_not_left_out(sent: Sent, clock: list[float]) -> None:
         celery.ring(task, "op-1", 0)
         celery.ring(task, "op-2", 0)
     assert [args for _, args, _ in sent] == [["op-1"], ["op-2"]] * 2
+
+
+def test_a_wake_up_lies_in_the_senders_queue_without_passing_an_exchange() -> None:
+    with celery.app.connection_for_write("memory://") as carrier:
+        celery.app.send_task("refunds.tasks.send_ready", connection=carrier)
+        channel: Any = carrier.default_channel
+        message = channel.basic_get("money")
+    assert message is not None
+    assert message.headers["task"] == "refunds.tasks.send_ready"
+    assert message.delivery_info["exchange"] == ""
