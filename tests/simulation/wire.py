@@ -170,7 +170,8 @@ class Wire(httpx.BaseTransport):
         if fate == "error_after":
             return _page(502, b"<html>bad gateway</html>")
         if fate == "passed_on_429":
-            return _page(429, b"slow down")
+            # JSON, and not in the words of the provider.
+            return _page(429, b'{"message": "slow down"}', {"Content-Type": "application/json"})
         return answer
 
     def _sleeps(self) -> None:
