@@ -22,8 +22,8 @@ from tests.walkthrough.programs import NotReady
 
 # Their lists cannot be read.
 BY_HAND = ("plain-blind", "plain-hooks", "plain-stored500")
-TAIL_CLAIMS, TAIL_SECONDS_MAX = 5, 20
-NOTICED_SECONDS_MAX, LIFTED_SECONDS_MAX = 120, 420
+TAIL_CLAIMS, TAIL_SECONDS_MAX = 5, 120
+NOTICED_SECONDS_MAX, LIFTED_SECONDS_MAX = 300, 420
 LOOK_SECONDS, AGAIN_SECONDS = 0.5, 8
 CLAIMS = "SELECT count(*) AS n FROM attempt"
 SENDS = "SELECT operation_id::text, no FROM attempt"
