@@ -3,6 +3,7 @@
 
 const DRAFT_WAIT_MS = 1500;
 const waiting = new Map();
+const saving = new Map();
 
 function draftOf(form) {
   const fields = new FormData();
@@ -13,12 +14,18 @@ function draftOf(form) {
   return fields;
 }
 
-async function saveDraft(form) {
-  clearTimeout(waiting.get(form));
-  waiting.delete(form);
+async function post(form) {
   const answer = await fetch(one("#main").dataset.drafts, { method: "POST", body: new URLSearchParams(draftOf(form)), keepalive: true });
   const told = answer.status === 422 ? `The draft is not kept: ${await answer.text()}` : "";
   if (told) say(told);
+}
+
+// One after the other: an earlier text that arrives later would replace the newer one.
+function saveDraft(form) {
+  forget(form);
+  const next = (saving.get(form) ?? Promise.resolve()).catch(() => {}).then(() => post(form));
+  saving.set(form, next);
+  return next;
 }
 
 function forget(form) {
@@ -35,7 +42,7 @@ addEventListener("input", (event) => {
 
 // A form that is pressed is no draft; one that leaves the page with its text is.
 addEventListener("submit", (event) => forget(event.target));
-addEventListener("pagehide", () => { for (const form of waiting.keys()) saveDraft(form).catch(() => {}); });
+addEventListener("pagehide", () => { for (const form of waiting.keys()) post(form).catch(() => {}); });
 
 // The text of a press that was not taken is kept at once.
 addEventListener("htmx:afterRequest", (event) => {
