@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -311,19 +313,26 @@ def test_an_answer_of_another_mode_cannot_tell(provider: SandboxProcess, cast: C
     assert "the answer is of mode test" in finding["because"]
 
 
+@contextmanager
+def account_is_gone() -> Iterator[None]:
+    """Every reading of its operations fails."""
+    settings.SANDBOX = False
+    registry.accounts.cache_clear()
+    try:
+        yield
+    finally:
+        settings.SANDBOX = True
+        registry.accounts.cache_clear()
+
+
 def test_an_operation_of_a_removed_account_becomes_a_case_after_three_failures(
     provider: SandboxProcess, cast: Cast
 ) -> None:
     operation = sent_with(provider, cast, "drop_before_commit")
-    settings.SANDBOX = False
-    registry.accounts.cache_clear()
-    try:
+    with account_is_gone():
         for _ in range(3):
             with pytest.raises(Refusal):
                 reconciler.look_up(operation.pk)
-    finally:
-        settings.SANDBOX = True
-        registry.accounts.cache_clear()
     operation.refresh_from_db()
     assert operation.state == states.UNKNOWN
     assert Case.objects.get(operation=operation).reasons == ["poison"]
@@ -337,15 +346,10 @@ def test_failures_with_a_success_between_them_are_no_poison(
     operation = sent_with(provider, cast, "drop_before_commit")
 
     def fails_twice() -> None:
-        settings.SANDBOX = False
-        registry.accounts.cache_clear()
-        try:
+        with account_is_gone():
             for _ in range(2):
                 with pytest.raises(Refusal):
                     reconciler.look_up(operation.pk)
-        finally:
-            settings.SANDBOX = True
-            registry.accounts.cache_clear()
 
     fails_twice()
     assert looked_up(operation).failure_count == 0

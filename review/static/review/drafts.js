@@ -3,7 +3,7 @@
 
 const DRAFT_WAIT_MS = 1500;
 const waiting = new Map();
-const saving = new Map();
+const saving = new WeakMap();
 
 function draftOf(form) {
   const fields = new FormData();
@@ -14,8 +14,8 @@ function draftOf(form) {
   return fields;
 }
 
-async function post(form) {
-  const answer = await fetch(one("#main").dataset.drafts, { method: "POST", body: new URLSearchParams(draftOf(form)), keepalive: true });
+async function post(text) {
+  const answer = await fetch(one("#main").dataset.drafts, { method: "POST", body: text, keepalive: true });
   const told = answer.status === 422 ? `The draft is not kept: ${await answer.text()}` : "";
   if (told) say(told);
 }
@@ -23,7 +23,8 @@ async function post(form) {
 // One after the other: an earlier text that arrives later would replace the newer one.
 function saveDraft(form) {
   forget(form);
-  const next = (saving.get(form) ?? Promise.resolve()).catch(() => {}).then(() => post(form));
+  const text = new URLSearchParams(draftOf(form));
+  const next = (saving.get(form) ?? Promise.resolve()).catch(() => {}).then(() => post(text));
   saving.set(form, next);
   return next;
 }
@@ -42,7 +43,7 @@ addEventListener("input", (event) => {
 
 // A form that is pressed is no draft; one that leaves the page with its text is.
 addEventListener("submit", (event) => forget(event.target));
-addEventListener("pagehide", () => { for (const form of waiting.keys()) post(form).catch(() => {}); });
+addEventListener("pagehide", () => { for (const form of waiting.keys()) post(new URLSearchParams(draftOf(form))).catch(() => {}); });
 
 // The text of a press that was not taken is kept at once.
 addEventListener("htmx:afterRequest", (event) => {
