@@ -93,23 +93,29 @@ app.autodiscover_tasks(["refunds", "reconciliation", "review"])
 
 
 class _Spaced:
-    """Lets one through in so many seconds: the fewer, the more want to."""
+    """Lets one through in so many seconds: the fewer, the more want to.
+
+    How many want to is judged by those since the last one that went. Where they come one by one
+    each has its own, for one that is left out waits; in a crowd somebody looks anyway.
+    """
 
     def __init__(self, seconds: float, seconds_max: float) -> None:
         self._usual, self._max = seconds, seconds_max
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._next_at = 0.0
-        self._left_out = False
+        self._last_at = float("-inf")
+        self._left_out = 0
 
     def may(self) -> bool:
         with self._lock:
             now = time.monotonic()
-            if now < self._next_at:
-                self._left_out = True
+            if now < self._last_at + self._seconds:
+                self._left_out += 1
                 return False
-            self._seconds = min(2 * self._seconds, self._max) if self._left_out else self._usual
-            self._next_at, self._left_out = now + self._seconds, False
+            crowded = (self._left_out + 1) / (now - self._last_at) > crew.CROWD_PER_SECOND
+            self._seconds = min(2 * self._seconds, self._max) if crowded else self._usual
+            self._last_at = now
+            self._left_out = 0
             return True
 
 

@@ -25,6 +25,8 @@ from refunds.ledger import connections
 from refunds.models import Operation
 
 WAKE_SPACING_SECONDS, WAKE_SPACING_SECONDS_MAX = 0.015, 0.06
+# Bells a second of one program from which on they are spaced further apart.
+CROWD_PER_SECOND = 100
 # Well under a task's soft limit: whoever is still busy then leaves the rest to a new wake-up.
 SHIFT_SECONDS = 20
 # More than there are hands: two processes that look at once mostly choose others.

@@ -69,6 +69,18 @@ def test_the_more_bells_there_are_the_fewer_are_rung_but_never_too_few(
     assert len(sent) == before + 1
 
 
+def test_bells_that_come_one_by_one_are_all_rung_also_after_two_came_together(
+    sent: Sent, clock: list[float]
+) -> None:
+    """One left out waits, so a steady trickle is not treated as a crowd for one that came early."""
+    celery.ring("refunds.tasks.send", "op", 0)
+    celery.ring("refunds.tasks.send", "op", 0)
+    for _ in range(50):
+        clock[0] += 0.020
+        celery.ring("refunds.tasks.send", "op", 0)
+    assert len(sent) >= 50
+
+
 def test_a_bell_for_later_names_its_refund(sent: Sent, clock: list[float]) -> None:
     celery.ring("refunds.tasks.send", "op-1", 10)
     celery.ring("refunds.tasks.send", "op-2", 10)
