@@ -26,7 +26,7 @@ test: $(TO_TEST)  ## run the whole suite on servers of its own
 	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
 
 test-api: $(TO_TEST)  ## 5,000 generated calls against a real process: it is as its document says; API_SEED= API_CASES=
-	@$(IN_VENV) -m pytest tests/api_schema -n 0 -s -p no:randomly; \
+	@API_CASES=$(or $(API_CASES),5000) $(IN_VENV) -m pytest tests/api_schema -n 0 -s -p no:randomly; \
 	  ended=$$?; $(IN_VENV) -m config.embedded stop test; exit $$ended
 
 check: $(TO_CHECK)  ## formatting, lint, types, layers, templates, migrations, production settings

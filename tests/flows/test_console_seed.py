@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,22 +15,17 @@ from django.utils import timezone
 
 from reconciliation.models import Case
 from refunds import dispatch
-from refunds.credentials import authenticate
 from refunds.domain import states
 from refunds.domain.rejection import REJECTION_CODES
 from refunds.models import (
-    Agent,
     Approval,
     Event,
     Evidence,
     Operation,
     Order,
     OrderMove,
-    Payment,
     Person,
 )
-from review.demo import scenarios, wishes
-from review.demo.past.fortnight import Fortnight
 from tests.audit_book import audit, is_clean
 from tests.flows.console import text
 from tests.provider_process import CONTROL_TOKEN, ROOT, SandboxProcess
@@ -110,18 +104,6 @@ def _no_database(rows: object) -> None:
     raise ConnectionError("the database went away")
 
 
-def test_the_provider_holds_every_payment_of_the_shop(
-    provider: SandboxProcess, run_dir: Path
-) -> None:
-    _seed()
-    book = {
-        (each["account"], each["ref"], each["currency"], each["captured_minor"])
-        for each in provider.book()["payments"]
-    }
-    ours = set(Payment.objects.values_list("provider_account", "ref", "currency", "captured_minor"))
-    assert ours == book
-
-
 def test_every_state_people_and_cases_are_there_and_the_book_agrees(
     provider: SandboxProcess, run_dir: Path, settings: Any
 ) -> None:
@@ -159,100 +141,6 @@ def test_every_state_people_and_cases_are_there_and_the_book_agrees(
     counts = _audited(provider, settings)
     assert is_clean(counts), counts["found"]
     assert counts["operations"] == Operation.objects.count()
-
-
-def test_everything_is_told_at_whatever_hour_the_demo_starts(
-    provider: SandboxProcess, run_dir: Path
-) -> None:
-    _seed()
-    people = {each.username: each for each in Person.objects.all()}
-    agents = {each.name: each for each in Agent.objects.all()}
-    for hours in range(0, 14 * 24, 61):
-        now = datetime(2026, 11, 23, tzinfo=UTC) + timedelta(hours=hours, minutes=hours % 60)
-        rows = Fortnight(now, people, agents).played()
-        given = {each.approver.username for past in rows.operations for _, each in past.approvals}
-        assert given == {"ada", "ben", "cleo", "fay"}
-        assert {past.row.tier for past in rows.operations} == {1, 2, 3}
-        said_no = {each.detail["code"] for each in rows.events if each.event == "rejected"}
-        assert said_no == {"amount_wrong", "not_owed", "proof_missing", "order_wrong"}
-        found = {each.facts["verdict"] for each in rows.evidence if each.kind == "lookup"}
-        assert found >= {"match", "absent", "cannot_tell", "differs"}
-
-
-def test_the_fortnight_lies_in_the_fourteen_days_before_the_start_and_mostly_in_office_hours(
-    provider: SandboxProcess, run_dir: Path
-) -> None:
-    _seed()
-    now = timezone.now()
-    at = list(
-        Operation.objects.filter(proposals__session_id="demo-past").values_list(
-            "created_at", flat=True
-        )
-    )
-    assert min(at) > now - timedelta(days=14, minutes=5)
-    assert len({each.date() for each in at}) >= 12
-    office = sum(8 <= each.hour < 18 for each in at)
-    assert len(at) * 0.8 < office < len(at)
-
-
-def test_customers_have_more_than_one_order_with_lines_facts_and_links(
-    provider: SandboxProcess, run_dir: Path
-) -> None:
-    _seed()
-    orders = Order.objects.filter(operations__proposals__session_id="demo-past").distinct()
-    customers = [each.customer_ref for each in orders]
-    assert len(set(customers)) < len(customers)
-    for each in orders:
-        assert each.lines
-        assert {"label", "value", "source", "at"} <= set(each.facts[0])
-        assert set(each.links) == {"order", "ticket"}
-    assert orders.filter(version__gte=4).exists()
-
-
-def test_the_morning_holds_a_lost_answer_in_waiting_and_different_ends(
-    provider: SandboxProcess, run_dir: Path
-) -> None:
-    _seed()
-    morning = Operation.objects.filter(proposals__session_id=wishes.SESSION)
-    assert set(morning.values_list("state", flat=True)) == {
-        states.AWAITING_APPROVAL,
-        states.AUTHORIZED,
-        states.DENIED,
-        states.REJECTED,
-    }
-    assert set(morning.values_list("tier", flat=True)) >= {1, 2, 3}
-    markers = {
-        rule["match"].get("marker")
-        for rule in provider.control("GET", "/faults")["rules"]
-        if rule["fault"] == "drop_after_commit"
-    }
-    lost = Operation.objects.get(order__ref="A-1052")
-    assert lost.state == states.AUTHORIZED
-    assert str(lost.pk) in markers
-
-
-def test_every_scenario_order_is_there_with_its_payment(
-    provider: SandboxProcess, run_dir: Path
-) -> None:
-    said = _seed()
-    for each in scenarios.SCENARIOS:
-        assert each.name in said
-        payment = Payment.objects.get(order__ref=each.name)
-        assert (payment.ref, payment.provider_account) == (each.payment_ref, each.account)
-
-
-def test_the_agents_have_a_key_each_and_the_feed_one_of_its_own(
-    provider: SandboxProcess, run_dir: Path
-) -> None:
-    _seed()
-    keys = _kept(run_dir)["keys"]
-    echo, shop = authenticate(keys["Echo"]), authenticate(keys["Shop"])
-    assert (echo.agent.owner.username, sorted(echo.scopes)) == (
-        "ada",
-        ["refund:propose", "refund:read"],
-    )
-    assert shop.scopes == ["order:write"]
-    assert authenticate(keys["Foxtrot"]).agent.owner.username == "ben"
 
 
 def test_the_demos_policy_is_the_policy_but_for_the_values_it_names() -> None:
