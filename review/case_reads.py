@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from reconciliation.models import Case, CaseEvent, Ruling
 from refunds.domain import states
+from refunds.ledger import prepared
 from refunds.models import Operation, ProviderRefund
 
 # A case that only asks how the customer gets the money: its refund has ended.
@@ -62,13 +61,8 @@ class Counts:
 
 def counts() -> Counts:
     """All of them, in one query."""
-    values: dict[str, Any] = {
-        "uncertain": sorted(states.UNCERTAIN),
-        "waiting": states.AWAITING_APPROVAL,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNTS, values)
-        row = cursor.fetchone()
+    row = prepared.one(_COUNTS, {})
+    assert row is not None, "counts are one row"
     return Counts(**dict(zip(_COUNTED, row, strict=True)))
 
 
@@ -85,6 +79,7 @@ _COUNTED = (
     "given_up",
     "alarms",
 )
+# The states are part of the statement: planned without them it would read every row.
 _COUNTS = """
 SELECT waiting.*, doubt.*, found.*, (
   SELECT count(*) FROM (SELECT 1 FROM outbox_delivery WHERE state = 'given_up' LIMIT 200) AS undelivered
@@ -93,14 +88,14 @@ SELECT waiting.*, doubt.*, found.*, (
     SELECT 1 FROM alarm_acknowledgement s WHERE s.alarm_id = alarm.id AND s.until > now())
 ) FROM (
   SELECT count(*), count(*) FILTER (WHERE o.stale_cause <> '')
-  FROM operation o WHERE o.state = %(waiting)s
+  FROM operation o WHERE o.state = '/*waiting*/'
 ) AS waiting, (
   -- An operation has one open case at most.
   SELECT count(*), count(*) - (
       SELECT count(*) FROM review_case c JOIN operation x ON x.id = c.operation_id
-      WHERE c.closed_at IS NULL AND x.state = ANY (%(uncertain)s)),
+      WHERE c.closed_at IS NULL AND x.state = ANY ('{/*uncertain*/}')),
     min(o.unknown_since)
-  FROM operation o WHERE o.state = ANY (%(uncertain)s)
+  FROM operation o WHERE o.state = ANY ('{/*uncertain*/}')
 ) AS doubt, (
   SELECT count(*) FILTER (WHERE NOT owed),
     count(*) FILTER (WHERE NOT owed AND signed_once),
@@ -114,7 +109,9 @@ SELECT waiting.*, doubt.*, found.*, (
     FROM review_case c WHERE c.closed_at IS NULL
   ) AS each_case
 ) AS found
-"""
+""".replace("/*waiting*/", states.AWAITING_APPROVAL).replace(
+    "/*uncertain*/", ",".join(sorted(states.UNCERTAIN))
+)
 
 
 def _rests() -> Q:

@@ -163,6 +163,7 @@ def _look(engines: dict[str, Engine], wanted: dict[str, int], no: int) -> dict[s
         name: {
             "pages": engine.hand.do("pages", repeats=wanted["repeats"]),
             "admin": engine.plain_admin(wanted["repeats"]),
+            "beside_admin": engine.hand.do("page", name="queue", repeats=wanted["repeats"]),
             "sweeps": engine.hand.do("sweeps", repeats=wanted["repeats"]),
             "notices": engine.hand.do("notices", first=no * NOTICES, count=NOTICES)
             | {"count": NOTICES},

@@ -61,6 +61,7 @@ ACTS: dict[str, Callable[..., Any]] = {
     "fill": client.fill,
     "submit": submit,
     "pages": looks.pages,
+    "page": looks.page,
     "sweeps": looks.sweeps,
     "notices": looks.notices,
 }

@@ -47,12 +47,17 @@ def _pages() -> dict[str, str]:
     }
 
 
-def pages(*, repeats: int) -> dict[str, Any]:
-    """Each page so often, in turns, by a lead who is signed in: page -> times and queries."""
+def _visitor() -> Client:
     visitor = Client(SERVER_NAME="localhost")
     visitor.force_login(
         Person.objects.get(username="bench-lead-0"), "django.contrib.auth.backends.ModelBackend"
     )
+    return visitor
+
+
+def pages(*, repeats: int) -> dict[str, Any]:
+    """Each page so often, in turns, by a lead who is signed in: page -> times and queries."""
+    visitor = _visitor()
     addresses = _pages()
     shown: dict[str, Any] = {}
     for name, address in addresses.items():
@@ -65,6 +70,14 @@ def pages(*, repeats: int) -> dict[str, Any]:
         for name, address in addresses.items():
             shown[name]["ms"].append(_ms(partial(visitor.get, address)))
     return shown
+
+
+def page(*, name: str, repeats: int) -> list[float]:
+    """One page by itself, as the page of Django's admin is asked for that it stands beside."""
+    visitor = _visitor()
+    address = _pages()[name]
+    visitor.get(address)
+    return [_ms(partial(visitor.get, address)) for _ in range(repeats)]
 
 
 def sweeps(*, repeats: int) -> dict[str, list[float]]:

@@ -117,7 +117,7 @@ def _beside_admin(rounds: Rounds, large: int) -> list[Figure]:
         figure("page 1 of Django's admin, p50, large database", admin, "ms"),
         figure(
             "page queue beside it, p50, large database",
-            _page(rounds, "large", "queue", 50),
+            [percentile(one["large"]["beside_admin"], 0.5) for one in rounds],
             "ms",
             bar,
             against="Django's admin",

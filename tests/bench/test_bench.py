@@ -82,6 +82,7 @@ def _one(factor: float) -> dict[str, Any]:
         "rate": {"p50": 30.0, "p95": 40.0, "p99": 50.0},
         "pages": {"queue": {"ms": [5.0 * factor] * 9, "queries": 7}},
         "admin": [60.0] * 9,
+        "beside_admin": [5.0] * 9,
         "sweeps": {"ready": [1.0 * factor]},
         "notices": {"count": 100, "seconds": 2.0, "cpu_seconds": 0.5},
     }
