@@ -8,11 +8,12 @@ from django.db import models
 from django.db.models.functions import Now
 
 from refunds.domain import states
+from refunds.models.loading import Loaded
 from refunds.models.orders import Order, Payment
 from refunds.models.people import Agent, Person
 
 
-class Operation(models.Model):
+class Operation(Loaded):
     """One refund someone wants, for life: one business key, one provider key, one body.
 
     Written by `refunds.ledger` and created by `refunds.intake` only. At most five indexes: a

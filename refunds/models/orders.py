@@ -5,8 +5,10 @@ from __future__ import annotations
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
+from refunds.models.loading import Loaded
 
-class Order(models.Model):
+
+class Order(Loaded):
     """`version` moves by one whenever the refundable facts move; each move names its cause."""
 
     ref = models.CharField(max_length=128, unique=True)
@@ -58,7 +60,7 @@ class OrderMove(models.Model):
         indexes = [BrinIndex(fields=["at"], name="order_move_by_time", autosummarize=True)]
 
 
-class Payment(models.Model):
+class Payment(Loaded):
     """One captured payment of an order. Amounts in minor units of its own currency.
 
     No CHECK holds refunded + held under captured: truth from outside must be storable.

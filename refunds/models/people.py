@@ -6,8 +6,10 @@ from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from refunds.models.loading import Loaded
 
-class Person(AbstractUser):
+
+class Person(Loaded, AbstractUser):
     """A human who signs in. Roles are group names: rep lead ops ops_lead finance manager admin."""
 
     time_zone = models.CharField(max_length=64, default="UTC")
@@ -16,7 +18,7 @@ class Person(AbstractUser):
         db_table = "person"
 
 
-class Agent(models.Model):
+class Agent(Loaded):
     """A program that proposes. Its owner may never approve what it proposed (R12)."""
 
     name = models.CharField(max_length=64, unique=True)
