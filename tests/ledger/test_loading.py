@@ -37,6 +37,6 @@ def test_what_was_read_with_a_row_is_not_asked_for_again() -> None:
     with CaptureQueriesContext(connection) as asked:
         assert read.order.ref == "4823"
     assert len(asked) == 0
-    other = Order.objects.create(ref="4824", currency="USD")
+    other = build.order("4824")
     read.order = other
     assert read.order_id == other.pk
