@@ -43,7 +43,7 @@ DATABASES["default"]["OPTIONS"] |= {
     # while a table is small reads all of it, and is kept while the table grows.
     " -c random_page_cost=1.1",
     "connect_timeout": 3,
-    # What runs through refunds.ledger.prepared is prepared at its first use; Django's own
+    # What runs through refunds.prepared is prepared at its first use; Django's own
     # statements never are.
     "prepare_threshold": 0,
 }

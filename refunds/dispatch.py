@@ -18,7 +18,7 @@ import structlog
 from django.conf import settings
 from django.utils import timezone
 
-from refunds import policies, witness
+from refunds import policies, prepared, witness
 from refunds.domain import states
 from refunds.domain.errors import ClaimRefused
 from refunds.domain.outcome import Answer, Expected, Outcome, RawAnswer
@@ -28,7 +28,6 @@ from refunds.ledger import (
     connections,
     held_to,
     lapse,
-    prepared,
     record_answer,
     resubmit,
 )

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from refunds import prepared
 from refunds.domain import sameness, states
-from refunds.ledger import prepared
 from refunds.models import Order, Payment
 from refunds.proposal import Caller, ProposalRequest
 

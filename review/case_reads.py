@@ -11,8 +11,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from reconciliation.models import Case, CaseEvent, Ruling
+from refunds import prepared
 from refunds.domain import states
-from refunds.ledger import prepared
 from refunds.models import Operation, ProviderRefund
 
 # A case that only asks how the customer gets the money: its refund has ended.

@@ -115,7 +115,7 @@ def context(
 ) -> dict[str, Any]:
     """Everything the page shows. `slip` is the opened proposal; `refusal` one of the ticked."""
     who, tab = access.viewer(request), tab_of(request)
-    found = list(listed(request)[: PAGE_ROWS + 1])
+    found = list(queue.in_lines(listed(request))[: PAGE_ROWS + 1])
     more = len(found) > PAGE_ROWS
     found = found[:PAGE_ROWS]
     shown = found

@@ -17,7 +17,7 @@ from refunds.domain import states
 from refunds.domain.money import display
 from refunds.models import Operation
 from refunds.queries import queue
-from review import facts, proposal
+from review import addresses, facts, proposal
 from review.access import Viewer
 from review.given import NOBODY, Given, given_to
 from review.presenters import approval, changes, waiting
@@ -83,6 +83,7 @@ def rows(
         return []
     ids = [op.pk for op in ops]
     # Asked for once: an address takes as long to make as half of the rest of a line.
+    order_url = addresses.of_orders()
     first = reverse("operation", kwargs={"operation_id": ids[0]})
     before, _, after = first.partition(str(ids[0]))
     # Who needs one person only is authorised by the first yes: while it waits it has none.
@@ -98,6 +99,7 @@ def rows(
             beside[op.pk],
             facts.event(last[op.pk]) if op.pk in last else None,
             url=f"{before}{op.pk}{after}",
+            order_url=order_url(op.order.ref),
             is_open=op.pk == opened,
             ticked=op.pk in ticked,
             archive=archive,
@@ -114,6 +116,7 @@ def _row(
     last: EventFacts | None,
     *,
     url: str,
+    order_url: str,
     is_open: bool,
     ticked: bool,
     archive: bool,
@@ -149,7 +152,7 @@ def _row(
         currency=op.currency,
         amount=display(op.amount_minor, op.currency),
         order_ref=plain.order_ref,
-        order_url=reverse("order", kwargs={"order_ref": plain.order_ref}),
+        order_url=order_url,
         versions=_versions(plain, beside.seen_version, gone=gone),
         why=_why(plain),
         notes=notes,

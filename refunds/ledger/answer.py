@@ -11,11 +11,11 @@ from typing import Any
 from django.db import Error, OperationalError, connection, transaction
 from psycopg import errors as pg
 
+from refunds import prepared
 from refunds.domain.contract import ProviderContract
 from refunds.domain.fingerprint import canonical
 from refunds.domain.limits import Limits
 from refunds.domain.outcome import Answer, Outcome, RawAnswer
-from refunds.ledger import prepared
 from refunds.ledger.claim import Claim
 
 _PROOF_PATIENCE_SECONDS = 20

@@ -12,11 +12,11 @@ from uuid import UUID
 from django.db import OperationalError, connection
 from psycopg import errors as pg
 
+from refunds import prepared
 from refunds.domain.contract import ProviderContract
 from refunds.domain.errors import ClaimRefused, CommitUnknown
 from refunds.domain.fingerprint import canonical
 from refunds.domain.limits import Limits
-from refunds.ledger import prepared
 from refunds.ledger.siblings import EXPLAINED
 
 # What every send needs, the first and any later one, of the rows o, p, r and a: it stands in the

@@ -9,10 +9,10 @@ from typing import Any
 
 from django.db import connection
 
+from refunds import prepared
 from refunds.domain import states
 from refunds.domain.judging import Judgement
 from refunds.domain.policy import Policy
-from refunds.ledger import prepared
 from refunds.ledger.identity import mint
 from refunds.models import Operation, Payment
 from refunds.proposal import Caller, ProposalRequest

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
+from refunds import prepared
 from refunds.domain import states
 from refunds.models import Approval, Event, Operation, Person, Proposal
 from refunds.queries.pages import with_facts
@@ -134,6 +135,31 @@ def before(rows: QuerySet[Operation], operation_id: UUID) -> QuerySet[Operation]
 
 # What a page of rows needs besides
 
+# What no line shows; it is asked for where it is used all the same.
+_NOT_IN_A_LINE = (
+    "body",
+    "read_links",
+    "business_key",
+    "request_ref",
+    "provider_key",
+    "policy_version",
+    "order__lines",
+    "order__facts",
+    "order__links",
+    "order__snapshot_digest",
+    "agent__accounts",
+    *(
+        f"{who}__{name}"
+        for who in ("agent_owner", "proposer")
+        for name in ("password", "first_name", "last_name", "email", "last_login", "date_joined")
+    ),
+)
+
+
+def in_lines(rows: QuerySet[Operation]) -> QuerySet[Operation]:
+    """The same rows with what a line shows of each: half of the columns, none of the JSON of orders."""
+    return rows.defer(*_NOT_IN_A_LINE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TabCounts:
@@ -155,13 +181,18 @@ def tab_counts(person: Person, since: datetime, dead: RawSQL, count_max: int) ->
         "actor": _actor(person),
         "since": since,
         "oldest": _id_at(since),
-        "count_max": count_max,
     }
     assert not dead.params, "all that wait"
-    with connection.cursor() as cursor:
-        cursor.execute(_TAB_COUNTS.replace("/*dead*/", dead.sql), values)
-        second, decided, all_of_them = cursor.fetchone()
+    counted = prepared.one(_tab_counts(dead.sql, count_max), values)
+    assert counted is not None, "counts are one row"
+    second, decided, all_of_them = counted
     return TabCounts(second=second, decided=decided, everything=all_of_them)
+
+
+@cache
+def _tab_counts(dead: str, count_max: int) -> str:
+    # The cap is part of the statement: planned without it, it might be of any size.
+    return _TAB_COUNTS.replace("/*dead*/", dead).replace("/*count_max*/", str(count_max))
 
 
 _TAB_COUNTS = """
@@ -169,20 +200,20 @@ SELECT (SELECT count(*) FROM (
   SELECT FROM operation w WHERE w.state = 'awaiting_approval' AND w.quorum > 1 AND EXISTS (
     SELECT FROM approval a
     WHERE a.operation_id = w.id AND a.round = w.round AND a.id NOT IN (/*dead*/))
-  LIMIT %(count_max)s
+  LIMIT /*count_max*/
 ) AS half), (SELECT count(*) FROM (
   SELECT a.operation_id FROM approval a
-  WHERE a.approver_id = %(person)s AND a.at >= %(since)s AND a.operation_id >= %(oldest)s
+  WHERE a.approver_id = %(person)s::bigint AND a.at >= %(since)s::timestamptz AND a.operation_id >= %(oldest)s::uuid
     AND NOT EXISTS (SELECT FROM approval later WHERE later.operation_id = a.operation_id
       AND later.approver_id = a.approver_id AND later.round > a.round)
   UNION ALL (
     SELECT DISTINCT e.operation_id FROM event e JOIN operation o ON o.id = e.operation_id
-    WHERE e.event = 'rejected' AND e.actor = %(actor)s AND e.operation_id >= %(oldest)s
+    WHERE e.event = 'rejected' AND e.actor = %(actor)s::text AND e.operation_id >= %(oldest)s::uuid
       AND o.state = 'rejected' AND NOT EXISTS (SELECT FROM approval a
-        WHERE a.operation_id = o.id AND a.approver_id = %(person)s))
-  LIMIT %(count_max)s
+        WHERE a.operation_id = o.id AND a.approver_id = %(person)s::bigint))
+  LIMIT /*count_max*/
 ) AS decided), (SELECT count(*) FROM (
-  SELECT FROM operation LIMIT %(count_max)s
+  SELECT FROM operation LIMIT /*count_max*/
 ) AS every)
 """
 
@@ -198,12 +229,8 @@ class Beside:
 
 def beside(ids: Iterable[UUID]) -> dict[UUID, Beside]:
     """For every line of a page, in one query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_BESIDE, {"ids": list(ids), "moving": list(_MOVING)})
-        return {
-            pk: Beside(seen_version=version, earlier=earlier)
-            for pk, version, earlier in cursor.fetchall()
-        }
+    found = prepared.rows(_BESIDE, {"ids": list(ids), "moving": list(_MOVING)})
+    return {pk: Beside(seen_version=version, earlier=earlier) for pk, version, earlier in found}
 
 
 _BESIDE = """
@@ -211,10 +238,10 @@ SELECT o.id,
   (SELECT (c.inputs ->> 'version')::bigint FROM policy_check c
    WHERE c.operation_id = o.id AND c.name = 'order_known'),
   (SELECT count(*) FROM operation x
-   WHERE x.order_id = o.order_id AND x.id <> o.id AND x.state = ANY(%(moving)s))
+   WHERE x.order_id = o.order_id AND x.id <> o.id AND x.state = ANY(%(moving)s::text[]))
   + (SELECT count(*) FROM provider_refund r JOIN payment p ON p.id = r.payment_id
      WHERE p.order_id = o.order_id AND r.operation_id IS NULL AND r.counts)
-FROM operation o WHERE o.id = ANY(%(ids)s)
+FROM operation o WHERE o.id = ANY(%(ids)s::uuid[])
 """
 
 

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import IntegrityError, connection
 
+from refunds import prepared
 from refunds.crew import Crew
 from refunds.domain import states
-from refunds.ledger import prepared
 from refunds.models import Operation, SendingStop
 from tests import build
 from tests.cast import Cast

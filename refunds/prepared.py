@@ -1,6 +1,7 @@
-"""Statements of the hot path: planned once for each connection, not once for each refund.
+"""Statements that are asked often: planned once for each connection, not once for each refund.
 
-The server takes as long to plan a claim as to make it. A statement that runs through here is sent
+The server takes as long to plan a claim as to make it, and longer to plan the counts of a page than
+to count. A statement that runs through here is sent
 with its values apart, prepared at its first use on a connection, and planned without them. Every
 value that stands where its type cannot be told is cast in the statement.
 """
