@@ -1,9 +1,9 @@
-"""Statements that are asked often: planned once for each connection, not once for each refund.
+"""Statements that are asked often: planned once for each connection, not each time.
 
 The server takes as long to plan a claim as to make it, and longer to plan the counts of a page than
-to count. A statement that runs through here is sent
-with its values apart, prepared at its first use on a connection, and planned without them. Every
-value that stands where its type cannot be told is cast in the statement.
+to count. A statement that runs through here is sent with its values apart, prepared at its first
+use on a connection, and planned without them. Every value that stands where its type cannot be told
+is cast in the statement.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from django.urls import reverse
 
 # Browsers resolve a segment "." or ".." away, however it is written; such a one carries a "~".
 _DOTS = re.compile(r"(^|/)(?=~*\.{1,2}(?:/|$))")
+_MARKED = re.compile(r"(^|/)~(?=~*\.{1,2}(?:/|$))")
 # What may stand in a path as it is (RFC 3986, 3.3), a slash too.
 _AS_IT_IS = "!$&'()*+,;=:@/~"
-_MARKED = re.compile(r"(^|/)~(?=~*\.{1,2}(?:/|$))")
 
 
 class OrderRef:

@@ -20,8 +20,7 @@ from refunds.models import (
 
 
 def with_facts() -> QuerySet[Operation]:
-    """Operations with all that a page shows in one line. Nothing is left out of it: a row with a
-    gap takes Django longer to make than one with a few hundred bytes more."""
+    """Operations with all that a page says of them."""
     return Operation.objects.select_related("order", "payment", "agent", "agent_owner", "proposer")
 
 
